@@ -26,7 +26,6 @@ from panpan.batch.attempts.commands import (
     ground_at,
     require_command,
     run_command,
-    utc_now,
 )
 from panpan.batch.attempts.environment import (
     HeldPorts,
@@ -55,6 +54,7 @@ from panpan.batch.store.records import (
     Unfit,
     Verdict,
     Waiting,
+    utc_now,
 )
 from panpan.errors import OutputError, PanpanError, ToolError, unwrap_single_exception
 from panpan.system.files.folder_tree import remove_tree

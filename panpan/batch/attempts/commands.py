@@ -7,18 +7,16 @@ and nothing of them is left running. Each leaves a receipt.
 import socket
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from time import perf_counter
 
 import anyio
-import anyio.lowlevel
 from anyio import CancelScope, to_thread
 from anyio.lowlevel import checkpoint
 
 from panpan.batch.store.folder import append_line
-from panpan.batch.store.records import Receipt, Verdict
+from panpan.batch.store.records import Receipt, Verdict, utc_now
 from panpan.config.locations import Locations
 from panpan.config.sources import Loaded, load_settings
 from panpan.errors import PanpanError, unwrap_single_exception
@@ -255,8 +253,3 @@ class _Run:
         text = clean_for_terminal(self._tail.decode(errors="replace"))
         is_cut = self.size_bytes > _KEPT_BYTES or len(text) > MAX_OUTPUT_CHARS
         return f"[the end of {self.size_bytes:,} bytes]\n{text[-MAX_OUTPUT_CHARS:]}" if is_cut else text
-
-
-def utc_now() -> str:
-    """Return the time of this machine's clock, ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -4,9 +4,8 @@ import os
 import socket
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime
 
-from panpan.batch.store.records import Rates, Result, Running, Spent
+from panpan.batch.store.records import Rates, Result, Running, Spent, utc_now
 
 _LEAST_RESULTS = 2
 _HOUR_S = 3_600.0
@@ -26,7 +25,7 @@ class Tally:
         self._earlier_s = earlier_s
         self._clock = clock
         self._began = clock()
-        self._begun_at = datetime.now(UTC).isoformat(timespec="seconds")
+        self._begun_at = utc_now()
         self._counts: Counter[str] = Counter()
         self._durations_s = 0.0
         self._timed = 0

@@ -4,6 +4,7 @@ All are JSON on disk, and written whole. Unknown fields are ignored, so that an 
 """
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,6 +14,11 @@ from panpan.batch.store.wording import attempt_label, task_label
 
 Key: TypeAlias = tuple[str, int]
 """Task id and number of an attempt."""
+
+
+def utc_now() -> str:
+    """Return the time of this machine's clock as records have it, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 class Record(BaseModel):

@@ -202,7 +202,7 @@ def cancel_command(folder: Path, tasks: tuple[str, ...]) -> int:
 
     campaign = _campaign(folder)
     if tasks:
-        labels = cancel(campaign, campaign.tasks(), tasks, campaign.frozen().campaign.attempts)
+        labels = cancel(campaign, tasks)
         click.echo(f"cancelled: {', '.join(map(clean_line, labels))}")
         return 0
     said = anyio.run(stop_campaign, campaign, _STOP_S)

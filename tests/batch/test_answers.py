@@ -58,7 +58,7 @@ def test_cancelled_attempt_waits_no_more(tmp_path: Path) -> None:
     folder.attempt(ONE.id, 1).path.mkdir(parents=True)
     folder.attempt(ONE.id, 1).write_needs(QUESTION)
 
-    cancel(folder, [ONE], [ONE.label], 1)
+    cancel(folder, [ONE.label])
 
     assert list(waiting_attempts(folder, [ONE])) == []
 
@@ -96,7 +96,7 @@ def test_cancel_marks_attempts_without_a_result(tmp_path: Path, word: str, marke
     folder.attempt(ONE.id, 1).path.mkdir(parents=True)
     folder.attempt(ONE.id, 1).write_result(result_of(ONE))
 
-    labels = cancel(folder, [ONE, TWO], [word], 2)
+    labels = cancel(folder, [word])
 
     task = ONE if "=1" in word else TWO
     assert [number for number in (1, 2) if folder.attempt(task.id, number).cancel.exists()] == marked
@@ -117,6 +117,6 @@ def test_cancel_marks_nothing_if_a_word_is_wrong(tmp_path: Path, words: Any, pro
     folder.attempt(ONE.id, 1).write_result(result_of(ONE))
 
     with pytest.raises(ConfigError, match=problem):
-        cancel(folder, [ONE, TWO], words, 2)
+        cancel(folder, words)
 
     assert not folder.attempt(TWO.id, 1).cancel.exists()

@@ -117,13 +117,14 @@ def _choices(needs: Needs) -> str:
             return f"give {numbers}a text, or --skip to let the model decide"
 
 
-def cancel(folder: CampaignFolder, tasks: Sequence[Task], words: Sequence[str], attempts: int) -> Sequence[str]:
+def cancel(folder: CampaignFolder, words: Sequence[str]) -> Sequence[str]:
     """Mark attempts as cancelled, and return their labels; a task without a number means all its attempts.
 
     Raises:
         ConfigError: A word names no task or attempt, or an attempt that has ended.
         OutputError: The mark cannot be written.
     """
+    tasks, attempts = folder.tasks(), folder.frozen().campaign.attempts
     marked: list[AttemptFolder] = []
     labels = []
     for word in words:

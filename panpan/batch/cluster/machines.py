@@ -20,11 +20,10 @@ from anyio import CancelScope
 
 from panpan.batch.cluster.hosts import SshHost
 from panpan.batch.definition.campaign import SlurmSettings
-from panpan.batch.store.wording import STARTS
+from panpan.batch.store.wording import STARTS, shortened
 from panpan.errors import ConfigError, ToolError
 from panpan.system.environment import user_environment
 from panpan.system.processes.process import Child, capture
-from panpan.system.text.terminal_text import clean_line
 
 if TYPE_CHECKING:
     from dask_jobqueue.slurm import SLURMJob
@@ -39,7 +38,6 @@ _QUEUE_POLL_S = 10.0
 _SLURM_S = 60.0
 _TAIL_BYTES = 4_000
 _LOG_BYTES = 1_000_000
-_REASON_CHARACTERS = 300
 _SIGNALLED = 128
 _ROUTINE = " - INFO - "
 
@@ -83,7 +81,7 @@ async def keep(
         reason = await machine.run(worker_name(machine.name, count), told)
         if clock() - began >= _STEADY_S:
             pause_s = _FIRST_PAUSE_S
-        told(f"{clean_line(reason)[:_REASON_CHARACTERS]}; tried again in {pause_s:.0f} s")
+        told(f"{shortened(reason)}; tried again in {pause_s:.0f} s")
         await sleep(pause_s)
         pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 

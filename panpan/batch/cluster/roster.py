@@ -15,15 +15,13 @@ from distributed.security import Security
 from panpan.batch.cluster.machines import machine_of
 from panpan.batch.cluster.worker import Proof, ProofOrder, prove, seat_name, withdraw
 from panpan.batch.store.records import HostState
-from panpan.batch.store.wording import STARTS
+from panpan.batch.store.wording import STARTS, shortened
 from panpan.errors import ConfigError
-from panpan.system.text.terminal_text import clean_line
 
 ANSWER_S = 30.0
 _POLL_S = 1.0
 _FIRST_PAUSE_S = 2.0
 _LONGEST_PAUSE_S = 300.0
-_REASON_CHARACTERS = 300
 
 
 class ListedWorker:
@@ -41,9 +39,9 @@ class ListedWorker:
     def is_fit(self) -> bool:
         return not self.problem
 
-    def is_unfit(self, problem: str, now: float) -> None:
-        """Keep its slots out, and ask it again after a pause that grows."""
-        self.problem = clean_line(problem)[:_REASON_CHARACTERS] or "it is unfit"
+    def keep_out(self, problem: str, now: float) -> None:
+        """Count its slots no more, and ask it again after a pause that grows."""
+        self.problem = shortened(problem) or "it is unfit"
         self.ask_at = now + self._pause_s
         self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
 
@@ -158,7 +156,7 @@ class Roster:
     async def withdraw(self, address: str, reason: str) -> None:
         """Keep the slots of a worker out, since it could not run an attempt."""
         if (worker := self._workers.get(address)) is not None:
-            worker.is_unfit(reason, anyio.current_time())
+            worker.keep_out(reason, anyio.current_time())
             self._changed()
             with suppress(Exception):  # it is gone
                 await self._ask(withdraw, self._order.campaign_id, address)
@@ -182,11 +180,11 @@ class Roster:
         try:
             proof = Proof.model_validate_json(await self._ask(prove, self._order.model_dump_json(), address))
         except Exception as error:  # such as a panpan that is not there, whose errors may be any
-            worker.is_unfit(f"it has no panpan that fits: {told(error)}", anyio.current_time())
+            worker.keep_out(f"it has no panpan that fits: {told(error)}", anyio.current_time())
         else:
             worker.name, worker.slots = proof.host, proof.slots
             if proof.problem:
-                worker.is_unfit(proof.problem, anyio.current_time())
+                worker.keep_out(proof.problem, anyio.current_time())
             else:
                 worker.problem = ""
         finally:
@@ -209,4 +207,4 @@ class Roster:
 
 def told(error: BaseException) -> str:
     """Return an error in one line."""
-    return clean_line(f"{type(error).__name__}: {error}")[:_REASON_CHARACTERS]
+    return shortened(f"{type(error).__name__}: {error}")

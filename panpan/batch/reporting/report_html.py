@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
-from panpan.batch.reporting.figures import LETTERS, rate_of, rates_by_axis, spread_of, total_spent
+from panpan.batch.reporting.figures import LETTERS, MISSING, WAITING, rate_of, rates_by_axis, spread_of, total_spent
 from panpan.batch.reporting.report import LEGEND, MAX_TASKS, NOTE, REJECTED, CampaignReport
 from panpan.batch.reporting.report_plots import histogram, rate_plot
 from panpan.batch.store.folder import AttemptFolder
@@ -18,7 +18,7 @@ from panpan.batch.store.wording import count, duration, money, shortened, value_
 from panpan.system.text.terminal_text import clean_line
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_STATUS_BY_LETTER = {letter: status for status, letter in LETTERS.items()} | {"W": "waiting", "·": "missing"}
+_STATUS_BY_LETTER = {letter: status for status, letter in LETTERS.items()} | {WAITING: "waiting", MISSING: "missing"}
 _NUMBER = ' class="number"'
 _LINKS = "An underlined letter links to the patch, and the number of the best attempt to its files, if they are kept."
 _STYLE = """

@@ -204,13 +204,14 @@ async def test_setup_runs_once_before_the_model(tmp_path: Path) -> None:
     assert (runs.workspace / "setup.txt").read_text() == "set up\n"
 
 
-async def test_failed_setup_is_an_error_with_its_output(tmp_path: Path) -> None:
+async def test_attempt_whose_setup_fails_has_no_result(tmp_path: Path) -> None:
     campaign = f'{SETTINGS}[workspace]\nsource = "../project"\nsetup = "echo no compiler; exit 4"\n'
     with serving([]) as server:
-        result = await AttemptRuns(tmp_path, server, PREPARED, campaign).result()
+        runs = AttemptRuns(tmp_path, server, PREPARED, campaign)
+        end = await runs.run()
 
-    assert (result.status, result.tries) == ("error", 0)
-    assert result.message == "setup failed (exit code 4): no compiler"
+    assert end == Unfit(reason="setup failed (exit code 4): no compiler")
+    assert runs.attempt.result() is None
 
 
 async def test_model_that_removes_its_workspace_gets_a_result(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from anyio.lowlevel import checkpoint
 
 from panpan.batch.attempts.commands import (
     Command,
-    CommandFailedError,
     Ground,
     ground_at,
     require_command,
@@ -206,10 +205,7 @@ class _Attempt:
             )
             async with self._ground(workspace) as ground:
                 if not notes.state.is_set_up:
-                    try:
-                        await self._set_up(ground, variables)
-                    except CommandFailedError as error:
-                        return await self._finished(notes, Over("error", str(error)), None)
+                    await self._set_up(ground, variables)
                     notes.remember(base=base, is_set_up=True)
                     if self._has_setup:
                         await notes.note()

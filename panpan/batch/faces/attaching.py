@@ -108,6 +108,7 @@ async def open_by_hand(
         where = ["--cwd", str(working_folder(frozen, attempt)), *protecting_flags(folder.path)]
         words = ["-r", state.session_id, *where, *model]
         env = {**os.environ, "PANPAN_HOME": frozen.home}
+        click.echo(f"opens the session of {label}; what you do there goes on in its files, with its budget", err=True)
         with _interrupts_reach_the_child():
             code = await run_in_foreground([*panpan, *words], env)
     if attempt.result() is not None:

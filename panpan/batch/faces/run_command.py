@@ -54,7 +54,9 @@ async def run(
         OutputError: Its folder cannot be written.
     """
     can_ask = sys.stdin.isatty() and sys.stdout.isatty()
-    frozen = await prepare(path, os.environ, **options, ask=_ask if can_ask else None)
+    retries = options["retries_errors"]
+    preparing = {name: value for name, value in options.items() if name != "retries_errors"}
+    frozen = await prepare(path, os.environ, **preparing, ask=_ask if can_ask else None)
     folder, looker = CampaignFolder(path), Looker(path)
     screen = ProgressScreen(looker, sys.stderr)
     signals = StopSignals(folder, screen)
@@ -65,7 +67,6 @@ async def run(
             helpers.start_soon(screen.run)
             with signals.scope:
                 place = await place_for(folder, frozen)
-                retries = options["retries_errors"]
                 summary = await run_campaign(folder, frozen, place, notify=screen.tell, retries_errors=retries)
             helpers.cancel_scope.cancel()
     screen.clear()

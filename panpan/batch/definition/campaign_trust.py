@@ -92,7 +92,8 @@ class CampaignTrust:
             yield f"task for each file: {campaign.tasks.each}"
         if campaign.model is not None:
             yield f"model: {campaign.model}"
-        yield f"files: {workspace.isolation} of {self.loaded.source}{_at(workspace.commit, workspace.isolation)}"
+        commit = f" at {workspace.commit}" if workspace.isolation == "worktree" else ""
+        yield f"files: {workspace.isolation} of {self.loaded.source}{commit}"
         if campaign.home is not None:
             yield f"panpan home, with settings and keys: {self.loaded.home}"
         for verify in self._verify_commands():
@@ -136,10 +137,6 @@ class CampaignTrust:
         return TrustStore(self.loaded.users_home)
 
 
-def _at(commit: str, isolation: str) -> str:
-    return f" at {commit}" if isolation == "worktree" else ""
-
-
 def _indented(items: Iterator[str]) -> Iterator[str]:
     for item in items:
         first, *others = item.split("\n")
@@ -166,21 +163,26 @@ async def require_trust(loaded: LoadedCampaign, *, trusts: bool = False, ask: As
         return
     folder = shown(loaded.folder.path)
     text = await to_thread.run_sync(trust.text)
-    is_long = len(text) > MAX_CHARS or text.count("\n") > MAX_LINES
-    if is_long:
+    if len(text) > MAX_CHARS or text.count("\n") > MAX_LINES:
         raise ConfigError(
             f"{folder} is not trusted and runs too much to ask about; read its files, then run it with --trust"
         )
     if ask is None:
-        now = (
-            "campaign.toml changed since you trusted it"
-            if isinstance(state, Changed)
-            else "campaign.toml is not trusted"
+        raise ConfigError(
+            f"{folder}: {_problem(state)}; run it once on a terminal, which asks, or add --trust for this run"
         )
-        now = "you did not begin this campaign" if isinstance(state, Trusted) else now
-        raise ConfigError(f"{folder}: {now}; run it once on a terminal, which asks, or add --trust for this run")
     answer = await ask(f"{text}\nDo you trust this campaign?")
     if answer is not None:
         await to_thread.run_sync(lambda: trust.keep(is_trusted=answer))
     if not answer:
         raise ConfigError(f"{folder} is not trusted, so nothing ran; change it, or answer yes")
+
+
+def _problem(state: TrustState) -> str:
+    match state:
+        case Trusted():
+            return "you did not begin this campaign"
+        case Changed():
+            return "campaign.toml changed since you trusted it"
+        case Untrusted():
+            return "campaign.toml is not trusted"

@@ -72,6 +72,8 @@ class RunResult:
     """US dollars; None if a price is not known."""
     usage: Mapping[str, int]
     """Tokens, by the names of the Messages API."""
+    error: str = ""
+    """The error in words; empty without one."""
     error_name: str = ""
     """Class of the error in `panpan.errors`; empty without one."""
     may_pass: bool = False
@@ -98,19 +100,24 @@ def result_of(output: str) -> RunResult | None:
     for line in lines_of(output):
         if line.get("type") == "result":
             last = line
-    if last is None:
-        return None
-    cost, usage, wait = last.get("total_cost_usd"), last.get("usage"), last.get("retry_after_s")
+    return None if last is None else result_in(last)
+
+
+def result_in(line: Mapping[str, Any]) -> RunResult:
+    """Return the result that a line of the type `result` tells."""
+    cost, usage, wait = line.get("total_cost_usd"), line.get("usage"), line.get("retry_after_s")
+    errors = line.get("errors")
     return RunResult(
-        text=str(last.get("result") or ""),
-        session_id=str(last.get("session_id") or ""),
-        is_error=bool(last.get("is_error")),
+        text=str(line.get("result") or ""),
+        session_id=str(line.get("session_id") or ""),
+        is_error=bool(line.get("is_error")),
         cost_usd=cost if isinstance(cost, int | float) else None,
         usage={name: n for name, n in usage.items() if isinstance(n, int)} if isinstance(usage, dict) else {},
-        error_name=str(last.get("error_name") or ""),
-        may_pass=last.get("may_pass") is True,
+        error=str(errors[0]) if isinstance(errors, list) and errors else "",
+        error_name=str(line.get("error_name") or ""),
+        may_pass=line.get("may_pass") is True,
         retry_after_s=wait if isinstance(wait, int | float) else None,
-        asked=_asked_in(last.get("asked")),
+        asked=_asked_in(line.get("asked")),
     )
 
 

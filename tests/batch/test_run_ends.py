@@ -11,6 +11,7 @@ from panpan.batch.attempts.panpan_run import Again, Asked, Halted, NextStep, Ove
 from panpan.batch.store.folder import AttemptFolder
 from panpan.batch.store.records import AttemptState, Needs
 from panpan.errors import ToolError
+from panpan.integrations.headless import result_in
 
 RESULT: Mapping[str, Any] = {"type": "result", "result": "All done.", "terminal_reason": "completed"}
 ASKED = {"kind": "permission", "text": "Write a.txt?", "choices": [], "allowed_with": ["--allowedTools", "Edit"]}
@@ -20,7 +21,9 @@ UNFINISHED = Needs(kind="unfinished", text="did it end?", choices=("finished", "
 
 def judged(code: int, *, stops: bool = True, knows: bool = False, **fields: Any) -> NextStep:
     """Return the judgement of a run that ended with this exit code and these fields of its result."""
-    return judge(RunEnd(code, {**RESULT, **fields}, "on stderr"), stops_at_questions=stops, knows_unfinished=knows)
+    return judge(
+        RunEnd(code, result_in({**RESULT, **fields}), "on stderr"), stops_at_questions=stops, knows_unfinished=knows
+    )
 
 
 def failed(code: int, name: str, *, may_pass: bool, **fields: Any) -> NextStep:
@@ -48,8 +51,8 @@ def failed(code: int, name: str, *, may_pass: bool, **fields: Any) -> NextStep:
         (judged(143), Halted("All done.")),
         (judged(130), Halted("All done.")),
         (judged(137), Again("killed", "panpan was killed by signal 9")),
-        (judge(RunEnd(1, {}, "a bug"), stops_at_questions=True, knows_unfinished=False), Over("error", "a bug")),
-        (judge(RunEnd(1, {}), stops_at_questions=True, knows_unfinished=False), Over("error", "exit code 1")),
+        (judge(RunEnd(1, None, "a bug"), stops_at_questions=True, knows_unfinished=False), Over("error", "a bug")),
+        (judge(RunEnd(1), stops_at_questions=True, knows_unfinished=False), Over("error", "exit code 1")),
     ],
 )
 def test_end_of_a_run_decides_how_the_attempt_goes_on(step: NextStep, expected: NextStep) -> None:
@@ -57,7 +60,7 @@ def test_end_of_a_run_decides_how_the_attempt_goes_on(step: NextStep, expected: 
 
 
 def test_hanging_run_is_over_whatever_its_exit_code() -> None:
-    end = RunEnd(137, {}, timed_out=True)
+    end = RunEnd(137, timed_out=True)
 
     step = judge(end, stops_at_questions=True, knows_unfinished=False)
 
@@ -84,14 +87,15 @@ async def test_run_keeps_the_newest_result_among_its_events(tmp_path: Path) -> N
 
     end = await run(tmp_path, "cat lines; echo panpan: it failed >&2; exit 7")
 
-    assert (end.exit_code, end.result["result"], end.last_error) == (7, "last", "it failed")
+    assert end.result is not None
+    assert (end.exit_code, end.result.text, end.last_error) == (7, "last", "it failed")
     assert (tmp_path / "events.jsonl").read_text() == "\n".join(lines)
 
 
 async def test_endless_line_costs_no_memory_and_hides_no_result(tmp_path: Path) -> None:
     endless = 'head -c 20000000 /dev/zero | tr \'\\0\' x; echo; echo \'{"type":"result","result":"end"}\''
 
-    assert (await run(tmp_path, endless)).result["result"] == "end"
+    assert (await run(tmp_path, endless)).message == "end"
     assert (tmp_path / "events.jsonl").stat().st_size > 20_000_000
 
 

@@ -4,13 +4,13 @@ The rule: whatever ends this process or the call, nothing of the run is left. It
 run prints.
 """
 
-import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias, get_args
+from typing import BinaryIO, Literal, TypeAlias, get_args
 
 import anyio
 from anyio import CancelScope
@@ -26,6 +26,7 @@ from panpan.errors import (
     TurnLimitError,
     UnfinishedCallError,
 )
+from panpan.integrations.headless import RunResult, result_of
 from panpan.system.processes.process import Child, OutputPipe
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -35,6 +36,7 @@ PANPAN = (sys.executable, "-P", "-m", "panpan")
 STOP_S = 6.0
 """Seconds that panpan has to end in good order once it is asked to."""
 MAX_PAUSE_S = 300.0
+"""Longest pause that a provider can ask for."""
 MAX_MESSAGE_CHARS = 2_000
 _MAX_LINE_BYTES = 4_000_000
 _KEPT_STDERR_BYTES = 8_000
@@ -48,8 +50,8 @@ class RunEnd:
 
     exit_code: int
     """As a shell tells it: 128 and the signal's number when one ended it."""
-    result: Mapping[str, Any]
-    """The result object; empty if none came."""
+    result: RunResult | None = None
+    """None if none came."""
     last_error: str = ""
     """Last line of its standard error."""
     timed_out: bool = False
@@ -57,9 +59,8 @@ class RunEnd:
     @property
     def message(self) -> str:
         """Answer or error in words."""
-        errors = self.result.get("errors")
-        said = errors[0] if isinstance(errors, list) and errors else self.result.get("result")
-        text = str(said or self.last_error or (f"exit code {self.exit_code}" if self.exit_code else ""))
+        said = (self.result.error or self.result.text) if self.result is not None else ""
+        text = said or self.last_error or (f"exit code {self.exit_code}" if self.exit_code else "")
         return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[: MAX_MESSAGE_CHARS - 1]}…"
 
 
@@ -147,7 +148,7 @@ class _Lines:
     """Adds output to the file of events, and keeps the newest result."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self.result: Mapping[str, Any] = {}
+        self.result: RunResult | None = None
         self._file: BinaryIO | None = file
         self._line = bytearray()
         self._is_too_long = False
@@ -158,7 +159,7 @@ class _Lines:
         for end in ends:
             self._add(end)
             if not self._is_too_long and self._line.startswith(_RESULT):
-                self._keep_result()
+                self.result = result_of(self._line.decode(errors="replace")) or self.result
             self._line.clear()
             self._is_too_long = False
         self._add(rest)
@@ -175,14 +176,6 @@ class _Lines:
         self._is_too_long = self._is_too_long or len(self._line) + len(part) > _MAX_LINE_BYTES
         if not self._is_too_long:
             self._line += part
-
-    def _keep_result(self) -> None:
-        try:
-            found = json.loads(self._line)
-        except ValueError:
-            return
-        if isinstance(found, dict):
-            self.result = found
 
 
 class _Tail:
@@ -251,7 +244,7 @@ def judge(end: RunEnd, *, stops_at_questions: bool, knows_unfinished: bool) -> N
         stops_at_questions: True if the attempt waits for a person who answers its questions.
         knows_unfinished: True if the run was told what to do with a call that a crash cut off.
     """
-    said = end.message
+    said, result = end.message, end.result
     match end.exit_code:
         case _ if end.timed_out:
             return Over("budget", "panpan did not end when its time was over, and was ended")
@@ -265,29 +258,22 @@ def judge(end: RunEnd, *, stops_at_questions: bool, knows_unfinished: bool) -> N
             needs = _needs(end, "unfinished")
             return Again("running", said, needs) if knows_unfinished else Asked(needs)
         case AnswerNeededError.exit_code:
-            is_asked = stops_at_questions and end.result.get("asked")
+            is_asked = stops_at_questions and result is not None and result.asked is not None
             return Asked(_needs(end, "question")) if is_asked else Over("refused", said)
         case code if code in _SIGNALLED:
             return Halted(said)
         case code if code > 128:
             return Again("killed", f"panpan was killed by signal {code - 128}")
-        case _ if end.result.get("error_name") in _HELD:
+        case _ if result is not None and result.error_name in _HELD:
             return Again("held", said)
-        case _ if end.result.get("may_pass") is True:
-            return Again("error", said, pause_s=_pause_s(end.result))
+        case _ if result is not None and result.may_pass:
+            return Again("error", said, pause_s=min(max(result.retry_after_s or 0.0, 0.0), MAX_PAUSE_S))
         case _:
             return Over("error", said)
 
 
-def _pause_s(result: Mapping[str, Any]) -> float:
-    """Return the seconds that the provider asked to wait, within reason."""
-    asked = result.get("retry_after_s")
-    return min(max(float(asked), 0.0), MAX_PAUSE_S) if isinstance(asked, int | float) else 0.0
-
-
 def _needs(end: RunEnd, kind: Literal["question", "unfinished"]) -> Needs:
-    asked = end.result.get("asked")
-    if isinstance(asked, dict):
-        return Needs.model_validate(asked)
+    if end.result is not None and end.result.asked is not None:
+        return Needs.model_validate(asdict(end.result.asked))
     choices = get_args(Outcome) if kind == "unfinished" else ()
     return Needs(kind=kind, text=end.message, choices=choices)

@@ -89,7 +89,7 @@ async def test_errors_are_named_and_tried_again_on_demand(
     assert await run(folder.path, "text", OPTIONS, at(passes)) == 1
     assert await run(folder.path, "text", {**OPTIONS, "retries_errors": True}, at(passes)) == 0
     assert "4 of 4 attempts (100 %): 4 passed" in capfd.readouterr().out
-    assert [line["status"] for line in folder.results()] == ["passed"] * 4
+    assert [one.status for one in folder.results()] == ["passed"] * 4
 
 
 async def test_run_prints_one_json_object_where_asked(

@@ -39,7 +39,12 @@ async def unfit_once(job: Job, gpus: Sequence[str] = ()) -> AttemptEnd:
         await Path(job.folder, "tried").touch(exist_ok=False)
     except FileExistsError:
         return Stopped(reason="fit")
-    return Unfit(reason="no sandbox works here")
+    return Unfit(reason="no sandbox works here", is_of_machine=True)
+
+
+async def refuse(job: Job, gpus: Sequence[str] = ()) -> AttemptEnd:
+    """Refuse the attempt for a reason that every worker has."""
+    return Unfit(reason="no such option: --yess")
 
 
 async def kill_worker(job: Job, gpus: Sequence[str] = ()) -> AttemptEnd:

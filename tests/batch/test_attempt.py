@@ -56,14 +56,22 @@ async def test_status_is_that_of_the_verify_command(tmp_path: Path, verify: Any,
 
 
 @pytest.mark.parametrize(
-    ("flags", "reason"), [('"--yess"', "no such option '--yess'"), ('"--model", "no-such-model"', "'no-such-model'")]
+    ("flags", "reason", "is_of_machine"),
+    [
+        ('"--yess"', "no such option '--yess'", False),
+        ('"--model", "no-such-model"', "'no-such-model'", False),
+        ('"--provider", "openai", "--model", "any"', "OPENAI_API_KEY", True),
+    ],
 )
-async def test_attempt_that_cannot_begin_has_no_result(tmp_path: Path, flags: str, reason: str) -> None:
+async def test_attempt_that_cannot_begin_has_no_result(
+    tmp_path: Path, flags: str, reason: str, is_of_machine: bool
+) -> None:
     with serving([say("All done.")]) as server:
         wrong = AttemptRuns(tmp_path, server, PREPARED, SETTINGS.replace('"off"]', f'"off", {flags}]'))
         end = await wrong.run()
         assert isinstance(end, Unfit)
         assert reason in end.reason
+        assert end.is_of_machine == is_of_machine
         assert wrong.attempt.result() is None
 
         campaign = wrong.frozen.campaign

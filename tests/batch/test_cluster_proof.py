@@ -89,8 +89,16 @@ async def test_attempt_that_no_worker_fits_is_unfit(scheduler: Scheduler, campai
     async with worker_of(scheduler, "a"), campaign.place(scheduler.address, runs="unfit_once") as place:
         await until_slots(place, 2)
 
-        assert await place.run(campaign.job("any")) == Unfit(reason="no sandbox works here")
+        assert await place.run(campaign.job("any")) == Unfit(reason="no sandbox works here", is_of_machine=True)
         assert place.slots == 0
+
+
+async def test_refused_attempt_leaves_its_worker_its_slots(scheduler: Scheduler, campaign: ClusterCampaign) -> None:
+    async with worker_of(scheduler, "a"), campaign.place(scheduler.address, runs="refuse") as place:
+        await until_slots(place, 2)
+
+        assert await place.run(campaign.job("any")) == Unfit(reason="no such option: --yess")
+        assert place.slots == 2
 
 
 async def test_attempt_that_raises_is_unfit_after_its_retries(scheduler: Scheduler, campaign: ClusterCampaign) -> None:

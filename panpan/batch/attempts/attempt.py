@@ -22,6 +22,7 @@ from anyio.lowlevel import checkpoint
 from panpan.batch.attempts.commands import (
     Command,
     Ground,
+    UnfitError,
     ground_at,
     require_command,
     run_command,
@@ -94,7 +95,8 @@ async def run_attempt(job: Job, gpus: Sequence[str] = (), *, worker: Worker | No
     try:
         frozen = await to_thread.run_sync(campaign.frozen)
         if frozen.id != job.campaign_id:
-            return Unfit(reason=f"this machine sees another folder at {job.folder}; mount the same one everywhere")
+            reason = f"this machine sees another folder at {job.folder}; mount the same one everywhere"
+            return Unfit(reason=reason, is_of_machine=True)
         if (result := campaign.attempt(job.task_id, job.attempt).result()) is not None:
             return Finished(result=result)
         task = await to_thread.run_sync(campaign.task, job.task_id)
@@ -102,7 +104,7 @@ async def run_attempt(job: Job, gpus: Sequence[str] = (), *, worker: Worker | No
     except (LeaseLostError, OutputError) as error:  # as on a full disk, which is full for all machines
         return Stopped(reason=str(error))
     except PanpanError as error:
-        return Unfit(reason=str(error))
+        return Unfit(reason=str(error), is_of_machine=isinstance(error, UnfitError))
 
 
 class _Attempt:

@@ -27,6 +27,7 @@ from panpan.errors import (
     UnfinishedCallError,
 )
 from panpan.integrations.headless import RunResult, result_of
+from panpan.models.model_choice import NoKeyError, NoModelError
 from panpan.system.processes.process import Child, OutputPipe
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -40,6 +41,7 @@ MAX_PAUSE_S = 300.0
 MAX_MESSAGE_CHARS = 2_000
 _MAX_LINE_BYTES = 4_000_000
 _KEPT_STDERR_BYTES = 8_000
+_LACKS_MODEL = (NoKeyError.__name__, NoModelError.__name__)
 _RESULT = b'{"type":"result"'
 _KILL_GRACE_S = 0.5
 
@@ -62,6 +64,11 @@ class RunEnd:
         said = (self.result.error or self.result.text) if self.result is not None else ""
         text = said or self.last_error or (f"exit code {self.exit_code}" if self.exit_code else "")
         return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[: MAX_MESSAGE_CHARS - 1]}…"
+
+    @property
+    def lacks_model(self) -> bool:
+        """True if this machine has no key for the model, or names no model."""
+        return self.result is not None and self.result.error_name in _LACKS_MODEL
 
 
 async def run_panpan(

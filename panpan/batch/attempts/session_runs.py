@@ -93,12 +93,13 @@ class SessionRuns:
         """Run panpan until the session is over, or needs a person.
 
         Raises:
-            UnfitError: A flag, the model or a key is wrong, so that the session could not begin.
+            UnfitError: This machine has no key or no model, so that the session could not begin.
+            ConfigError: The same for another reason, such as a wrong flag.
         """
         while True:
             end, knows_unfinished = await self._run_once()
             if end.exit_code == ConfigError.exit_code and not (await self._notes.progress()).prompts:
-                raise UnfitError(end.message)
+                raise (UnfitError if end.lacks_model else ConfigError)(end.message)
             await self.take_in_answer()
             step = judge(end, stops_at_questions=self._settings.when_asked == "stop", knows_unfinished=knows_unfinished)
             if not (isinstance(step, Again) and step.why in ("held", "running")):

@@ -19,6 +19,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from panpan.batch.attempts.commands import UnfitError
 from panpan.batch.attempts.project_copy import copy_project, walked_files
 from panpan.batch.definition.written_tasks import file_matcher
 from panpan.batch.store.folder import AttemptFolder, write_whole
@@ -83,7 +84,7 @@ async def make_workspace(frozen: FrozenCampaign, attempt: AttemptFolder) -> str:
             raise ToolError(f"the workspace {attempt.workspace} of an attempt that has begun is gone; cancel it")
         return state.base
     if not await to_thread.run_sync(Path(frozen.source).is_dir):
-        raise ToolError(f"the project {frozen.source} is not on this machine; mount its folder at the same place")
+        raise UnfitError(f"the project {frozen.source} is not on this machine; mount its folder at the same place")
     for pause in (*_PAUSES_S, None):
         await remove_workspace(frozen, attempt)
         try:

@@ -35,6 +35,11 @@ class _Run:
         self.has_ended = anyio.Event()
 
 
+def _is_of_machine(ended: WorkerEnd) -> bool:
+    """True if a worker could not run an attempt, and would run no other."""
+    return bool(ended.worker) and isinstance(ended.end, Unfit) and ended.end.is_of_machine
+
+
 class ClusterRuns:
     """The runs of one coordinator.
 
@@ -54,7 +59,7 @@ class ClusterRuns:
             ended = await self._run_once(job, roster)
             if ended is None or ended.has_left:
                 continue
-            if isinstance(ended.end, Unfit) and ended.worker and roster.slots:
+            if _is_of_machine(ended) and roster.slots:
                 continue  # on another worker, for the slots of that one are out
             return ended.end
 
@@ -106,7 +111,7 @@ class ClusterRuns:
         if run.scope.cancelled_caught:
             return None
         ended = WorkerEnd.model_validate_json(text)
-        if isinstance(ended.end, Unfit) and ended.worker:
+        if _is_of_machine(ended) and isinstance(ended.end, Unfit):
             await roster.withdraw(ended.worker, ended.end.reason)
         return ended
 

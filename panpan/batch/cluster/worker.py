@@ -196,7 +196,8 @@ def run_on_worker(text: str, key: str, runner: str) -> str:
     topic = seat_name(job.campaign_id)
     seat = worker.plugins.get(topic)
     if not isinstance(seat, Seat):
-        return WorkerEnd(end=Unfit(reason="the worker has not proved itself")).model_dump_json()
+        unproved = Unfit(reason="the worker has not proved itself", is_of_machine=True)
+        return WorkerEnd(end=unproved).model_dump_json()
     module, _, name = runner.partition(":")
     run_attempt: RunAttempt = getattr(import_module(module), name)
     worker.log_event(topic, {"key": key, "state": "began", "worker": worker.address})

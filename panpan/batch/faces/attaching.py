@@ -113,9 +113,11 @@ async def open_by_hand(
             code = await run_in_foreground([*panpan, *words], env)
     if attempt.result() is not None:
         click.echo(f"the result of {label} stays as it was; its files are in {attempt.workspace}")
-    else:
+    elif attempt.is_waiting:
         answer = batch_command("answer", folder.path, f"{attempt.task_id}/{attempt.number}")
         click.echo(f"the campaign goes on with {label} by: {answer}")
+    else:
+        click.echo(f"the campaign goes on with {label} by: {batch_command('run', folder.path)}")
     return code
 
 

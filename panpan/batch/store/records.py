@@ -292,10 +292,12 @@ class Waiting(Record):
 
 
 class Unfit(Record):
-    """This machine cannot run the attempt, as where it does not see the folder; another one may."""
+    """The attempt could not run, and has no result."""
 
     kind: Literal["unfit"] = "unfit"
     reason: str
+    is_of_machine: bool = False
+    """True if the machine is at fault, as where it does not see the folder; its slots are out then."""
 
 
 class Finished(Record):

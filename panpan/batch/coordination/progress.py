@@ -68,8 +68,8 @@ def sentence(because: EndedBecause, last: Running, folder: Path, lacking: str, u
             done = f"{_attempts(last.attempts, 'has', 'have')} a result"
             if not (errors := last.counts.get("error", 0)):
                 return done
-            again = f"try again with panpan batch run {folder} --retry-errors"
-            return f"{done}, and {_attempts(errors)} ended with an error; {again}"
+            again = batch_command("run", folder, "--retry-errors")
+            return f"{done}, {errors} of them an error; try again with {again}"
         case "waiting":
             return f"{_attempts(len(last.waiting), 'needs', 'need')} you; answer with {batch_command('answer', folder)}"
         case "budget":

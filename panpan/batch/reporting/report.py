@@ -24,7 +24,7 @@ from panpan.batch.reporting.figures import (
 from panpan.batch.reporting.ranking import ranked
 from panpan.batch.store.folder import CampaignFolder, write_whole
 from panpan.batch.store.records import FrozenCampaign, Result, Task, Verdict
-from panpan.batch.store.wording import attempt_label, count, duration, money, shortened, value_text
+from panpan.batch.store.wording import count, duration, money, shortened, value_text
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.pattern import compile_late
 
@@ -109,7 +109,7 @@ class CampaignReport:
     def rejections(self) -> Sequence[tuple[str, str]]:
         """Names of attempts that failed, each with the end of what the verify command printed."""
         return [
-            (attempt_label(one.task, one.axes, one.attempt), shortened(_last_words(one.verdict)))
+            (one.label, shortened(_last_words(one.verdict)))
             for one in self.results
             if one.status == "failed" and one.verdict is not None
         ]

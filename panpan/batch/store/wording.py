@@ -43,7 +43,7 @@ def batch_command(name: str, folder: Path, word: str = "") -> str:
     Args:
         name: The command, such as `run`.
         folder: The campaign's folder.
-        word: Name of an attempt, as from `typed`.
+        word: Name of an attempt, as from `typed`, or a flag.
     """
     return " ".join(filter(None, ("panpan batch", name, shlex.quote(clean_line(str(folder))), word)))
 

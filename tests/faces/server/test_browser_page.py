@@ -197,10 +197,14 @@ def test_question_and_session_close_in_the_other_tab(browsing: Browsing) -> None
     assert (browsing.project / "hello.py").read_text() == "print('hello')\n"
 
 
+def wait_for_mode(page: Any, mode: str) -> None:
+    page.locator(f'label:has-text("Mode") option[value="{mode}"]:checked').wait_for(state="attached")
+
+
 def test_plan_is_approved_with_a_mode(browsing: Browsing) -> None:
     page = browsing.opened()
     send(page, "/plan")
-    page.locator("select").first.wait_for()
+    wait_for_mode(page, "plan")
     send(page, "plan")
 
     shown = page.locator(".question .plan").inner_text()
@@ -208,7 +212,7 @@ def test_plan_is_approved_with_a_mode(browsing: Browsing) -> None:
     reply(page, "Then I begin.").wait_for()
 
     assert "Change hello.py, so that it greets politely." in shown
-    assert page.locator("select").first.input_value() == "acceptEdits"
+    wait_for_mode(page, "acceptEdits")
 
 
 def test_undo_shows_its_difference_first(browsing: Browsing) -> None:

@@ -29,7 +29,7 @@ WhenAsked: TypeAlias = Literal["refuse", "stop"]
 """Fate of a run that needs an answer where nobody is there: the call is refused, or the run stops."""
 
 _ENDS_HERE = "Nobody is there to answer now, so the run ends here. The answer comes with the user's next message"
-_STOPS = Reason("the run stops at a question for the user; make the call again when their answer is there")
+_STOPS = Reason("the run stops at a question for the user", advice="make the call again when their answer is there")
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,7 +268,8 @@ class Coordinator:
         await self._share_rates()
 
     async def _take_end(self, one: Attempt, end: AttemptEnd) -> None:
-        self._refusals.any_ran = self._refusals.any_ran or isinstance(end, Finished | Waiting)
+        if isinstance(end, Finished | Waiting):
+            self._refusals.note_ran()
         match end:
             case Finished(result=result):
                 self._count(one, result, self._clock() - self._runs[one.key][1])

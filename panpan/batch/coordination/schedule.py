@@ -75,11 +75,14 @@ class Refusals:
     """Attempts that hosts could not run, until each host has had its chance."""
 
     def __init__(self) -> None:
-        self.any_ran = False
-        """True once an attempt could run."""
+        self._any_ran = False
         self._times: dict[Key, int] = {}
         self._given_up: dict[Key, tuple[Attempt, str]] = {}
         self._seen: set[str] = set()
+
+    def note_ran(self) -> None:
+        """Note that an attempt could run, so that others may."""
+        self._any_ran = True
 
     def add(self, attempt: Attempt, reason: str, hosts: Sequence[HostState]) -> bool:
         """Note that a host could not run an attempt; True if another one may try.
@@ -105,7 +108,7 @@ class Refusals:
     @property
     def are_enough(self) -> bool:
         """True if no attempt could run, and those given up say the same: so would the others."""
-        return not self.any_ran and len(self._given_up) >= ENOUGH and len(self.reasons) == 1
+        return not self._any_ran and len(self._given_up) >= ENOUGH and len(self.reasons) == 1
 
     @property
     def reasons(self) -> Sequence[str]:

@@ -152,11 +152,11 @@ class Coordinator:
         self._take_over(standing)
 
     def _take_over(self, standing: Standing) -> None:
-        for (task_id, number), result in standing.results.items():
+        for key, result in standing.results.items():
             self._tally.add_earlier(result)
-            self._ledger.settle(self._job(task_id, number), result.spent)
+            self._ledger.settle(self._job(key), result.spent)
         for one in standing.begun:
-            self._ledger.keep(self._job(*one.key))
+            self._ledger.keep(self._job(one.key))
         if overdrawn := self._ledger.overdrawn:
             raise ConfigError(
                 f"the {len(standing.begun):,} attempts that have begun may take more {overdrawn} than [budget] has "
@@ -166,13 +166,13 @@ class Coordinator:
         ready = [one for one in standing.begun if one.key not in self._waiting]
         self._schedule = Schedule([*ready, *standing.fresh])
 
-    def _job(self, task_id: str, number: int) -> Job:
+    def _job(self, key: Key) -> Job:
         settings = self._frozen.campaign.attempt
         return Job(
             folder=str(self._folder.path),
             campaign_id=self._frozen.id,
-            task_id=task_id,
-            attempt=number,
+            task_id=key[0],
+            attempt=key[1],
             limits=Limits(usd=settings.max_usd, tokens=settings.max_tokens, seconds=settings.max_seconds),
             gpus=settings.gpu,
         )
@@ -215,7 +215,7 @@ class Coordinator:
             return None
         if self._schedule:
             first = self._schedule.first(self._clock())
-            return "budget" if first is not None and self._ledger.lacking(self._job(*first.key)) else None
+            return "budget" if first is not None and self._ledger.lacking(self._job(first.key)) else None
         return "unfit" if self._refusals.reasons else "waiting" if self._waiting else "done"
 
     def _start_what_fits(self, attempts: TaskGroup) -> None:
@@ -227,7 +227,7 @@ class Coordinator:
             if one is None:
                 self._note = f"attempts pause: {self._pause_reason}" if self._schedule.pauses else ""
                 return
-            job = self._job(*one.key)
+            job = self._job(one.key)
             if not self._ledger.reserve(job):
                 self._note = f"the budget's {self._ledger.lacking(job)} is reserved by attempts that run"
                 return
@@ -289,7 +289,7 @@ class Coordinator:
     def _count(self, one: Attempt, result: Result, seconds: float) -> None:
         if one.key not in self._counted:
             self._counted.add(one.key)
-            self._ledger.settle(self._job(*one.key), result.spent)
+            self._ledger.settle(self._job(one.key), result.spent)
             self._tally.add(result, seconds)
             self._unlisted.append(result)
 
@@ -374,5 +374,5 @@ class Coordinator:
         lacking = ""
         if because == "budget":
             first = self._schedule.first(self._clock())
-            lacking = "time" if first is None else self._ledger.lacking(self._job(*first.key)) or "time"
+            lacking = "time" if first is None else self._ledger.lacking(self._job(first.key)) or "time"
         return Summary(because, sentence(because, last, self._folder.path, lacking, self._refusals.reasons), last)

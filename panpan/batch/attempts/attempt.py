@@ -245,14 +245,17 @@ class _Attempt:
             yield ground
 
     async def _set_up(self, ground: Ground | None, variables: Mapping[str, str]) -> None:
-        settings = self._frozen.campaign.workspace
-        if ground is not None and self._venv is not None:
+        if ground is None:
+            return
+        settings, environ = self._frozen.campaign.workspace, self._worker.environ
+        writable: Sequence[Path] = ()
+        if self._venv is not None:
             await make_uv_environment(ground, settings, self._venv, variables)
-        if ground is not None and settings.setup is not None:
-            writable = [] if self._venv is None else [self._venv, uv_cache_folder(self._worker.environ)]
-            of_uv = {} if self._venv is None else uv_variables(self._worker.environ)
+            writable = (self._venv, uv_cache_folder(environ))
+            variables = {**variables, **uv_variables(environ)}
+        if settings.setup is not None:
             line = Command("setup", settings.setup, settings.setup_timeout_s, has_network=True, writable=writable)
-            await require_command(line, ground, {**variables, **of_uv})
+            await require_command(line, ground, variables)
 
     def _new_runs(self, notes: Notes, workspace: Path, variables: Mapping[str, str], ports: HeldPorts) -> SessionRuns:
         ready = Ready(

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from panpan.batch.faces.answering import REFUSED, SKIPPED, Given, answer_of, cancel, find_waiting, waiting_attempts
+from panpan.batch.coordination.reconciling import waiting_attempts
+from panpan.batch.faces.answering import REFUSED, SKIPPED, Given, answer_of, cancel, find_waiting
 from panpan.batch.store.records import Answer, Needs
 from panpan.errors import ConfigError
 from tests.batch.campaign_files import begun_campaign, result_of, task_of

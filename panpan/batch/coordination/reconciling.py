@@ -1,10 +1,10 @@
-"""Bring the index of a campaign's results up to date after a kill, and find the attempts that are left."""
+"""The attempts of a campaign as its folder has them: with a result, begun, waiting for a person, or still to do."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from panpan.batch.coordination.schedule import Attempt
 from panpan.batch.store.folder import AttemptFolder, CampaignFolder
-from panpan.batch.store.records import Key, Needs, Result
+from panpan.batch.store.records import Key, Needs, Result, Task
 from panpan.types.dataclass import dataclass
 
 
@@ -19,6 +19,20 @@ class Standing:
     """Not begun, in the order in which they run: the first attempt of all tasks, then the second."""
     waiting: Mapping[Key, Needs]
     """Those of `begun` that wait for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """An attempt that waits for a person."""
+
+    task: Task
+    attempt: int
+    needs: Needs
+
+    @property
+    def label(self) -> str:
+        """Name as it is typed."""
+        return self.task.attempt_label(self.attempt)
 
 
 def standing_of(folder: CampaignFolder, attempts: int) -> Standing:
@@ -92,6 +106,22 @@ def known_results(folder: CampaignFolder) -> Mapping[Key, Result]:
     """
     indexed = _indexed(folder)
     return indexed | _results_of(one for one in folder.attempts() if one.key not in indexed)
+
+
+def waiting_attempts(folder: CampaignFolder, tasks: Sequence[Task]) -> Iterator[Asking]:
+    """Yield the attempts that wait for a person, in the order of the tasks.
+
+    Raises:
+        ConfigError: A file of an attempt is damaged.
+    """
+    begun: dict[str, list[AttemptFolder]] = {}
+    for attempt in folder.attempts():
+        if attempt.is_waiting:
+            begun.setdefault(attempt.task_id, []).append(attempt)
+    for task in tasks:
+        for attempt in begun.get(task.id, ()):
+            if (needs := attempt.needs()) is not None:
+                yield Asking(task, attempt.number, needs)
 
 
 def _results_of(attempts: Iterable[AttemptFolder]) -> dict[Key, Result]:

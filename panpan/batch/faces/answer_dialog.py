@@ -12,7 +12,8 @@ from typing import Any
 import anyio
 import click
 
-from panpan.batch.faces.answering import Asking, Given, answer_of, find_waiting, waiting_attempts
+from panpan.batch.coordination.reconciling import Asking, waiting_attempts
+from panpan.batch.faces.answering import Given, answer_of, find_waiting
 from panpan.batch.store.folder import CampaignFolder
 from panpan.batch.store.lease import holder_of
 from panpan.batch.store.records import Needs

@@ -3,10 +3,11 @@
 The rule: an answer is one whole file, and the next run of the attempt uses it. Nothing is answered by default.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import anyio
 
+from panpan.batch.coordination.reconciling import Asking
 from panpan.batch.store.folder import AttemptFolder, CampaignFolder, write_whole
 from panpan.batch.store.lease import holder_of
 from panpan.batch.store.naming import find_named
@@ -20,20 +21,6 @@ REFUSED = "This is not allowed. Go on without it, or say why the task cannot be 
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """An attempt that waits for a person."""
-
-    task: Task
-    attempt: int
-    needs: Needs
-
-    @property
-    def label(self) -> str:
-        """Name as it is typed."""
-        return self.task.attempt_label(self.attempt)
-
-
-@dataclass(frozen=True, slots=True)
 class Given:
     """An answer as a person gives it; one of these."""
 
@@ -43,22 +30,6 @@ class Given:
     allows: bool = False
     unfinished: Outcome | None = None
     skips: bool = False
-
-
-def waiting_attempts(folder: CampaignFolder, tasks: Sequence[Task]) -> Iterator[Asking]:
-    """Yield the attempts that wait for a person, in the order of the tasks.
-
-    Raises:
-        ConfigError: A file of an attempt is damaged.
-    """
-    begun: dict[str, list[AttemptFolder]] = {}
-    for attempt in folder.attempts():
-        if attempt.is_waiting:
-            begun.setdefault(attempt.task_id, []).append(attempt)
-    for task in tasks:
-        for attempt in begun.get(task.id, ()):
-            if (needs := attempt.needs()) is not None:
-                yield Asking(task, attempt.number, needs)
 
 
 def find_waiting(tasks: Sequence[Task], waiting: Sequence[Asking], word: str) -> Asking:

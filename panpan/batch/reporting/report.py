@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from panpan.batch.coordination.reconciling import known_results
-from panpan.batch.faces.answering import Asking, waiting_attempts
+from panpan.batch.coordination.reconciling import Asking, known_results, waiting_attempts
 from panpan.batch.reporting.figures import (
     LETTERS,
     MISSING,

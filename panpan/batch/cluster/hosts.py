@@ -97,7 +97,7 @@ def read_hosts(path: Path, at_once: int) -> Sequence[SshHost]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(f"the hosts in {path} cannot be read: {reason}") from error
+        raise ConfigError(f"the hosts in {path} cannot be read: {reason}; correct the path or the file") from error
     hosts: dict[str, SshHost] = {}
     for number, line in enumerate(lines, 1):
         words = line.partition("#")[0].split()
@@ -118,7 +118,7 @@ def read_hosts(path: Path, at_once: int) -> Sequence[SshHost]:
 def _host(words: Sequence[str], at_once: int) -> SshHost:
     name, *options = words
     if not _HOST.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of a host")
+        raise ValueError(f"{name!r} is no name of a host; write it as for ssh, such as gpu1 or me@gpu1")
     slots, gpus, python = at_once, None, sys.executable
     for option in options:
         key, _, value = option.partition("=")

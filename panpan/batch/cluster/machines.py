@@ -34,7 +34,6 @@ _STEADY_S = 30.0
 """A worker that lived this long was no failed start, and is started again at once."""
 _LEAVE_S = 12.0
 """Time for a worker to stop its attempts and leave."""
-_QUEUE_POLL_S = 10.0
 _SLURM_S = 60.0
 _TAIL_BYTES = 4_000
 _LOG_BYTES = 1_000_000
@@ -141,7 +140,7 @@ class SshMachine:
 class SlurmQueue:
     """The user's jobs in the queue of Slurm, asked for all machines at once."""
 
-    def __init__(self, poll_s: float = _QUEUE_POLL_S) -> None:
+    def __init__(self, poll_s: float) -> None:
         self._poll_s = poll_s
         self._waiting: dict[str, anyio.Event] = {}
 

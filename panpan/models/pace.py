@@ -1,7 +1,7 @@
-"""The pace of requests that several panpan share through a folder, as the attempts of a campaign do.
+"""The pace of requests that several panpan share through a folder.
 
-    PROVIDER.rate.json    one attempt's share of the provider's rate; written by the campaign alone
-    PROVIDER.pause.json   the pause that the provider asked the last attempt for; it counts for all
+    PROVIDER.rate.json    the share of each panpan of the provider's rate; written by who starts them, and nobody else
+    PROVIDER.pause.json   the pause that the provider last asked one of them for; it counts for all
 
 The rules: no clock of another machine counts, except for a pause that nobody here saw begin, and then it costs at most
 one pause or one refused request. The folder is a courtesy: if it cannot be used, requests go on. What is in the files
@@ -89,14 +89,14 @@ def share_of(rate: Rate, running: int) -> Share:
 
 
 def share_rate(folder: Path, rates: Mapping[str, Rate], running: int) -> None:
-    """Tell all attempts of a campaign their share of the rates; call it before one starts and after one ends.
+    """Tell all panpan of a folder their share of the rates; call it before one starts and after one ends.
 
     A file is written only if the share changes. Nothing is raised if it cannot be written: the old share counts then.
 
     Args:
         folder: The shared folder; made if it is not there.
-        rates: Limits of all attempts together, by the provider's name.
-        running: Number of attempts that run.
+        rates: Limits of all together, by the provider's name.
+        running: Number of those that run.
     """
     for provider, rate in rates.items():
         share = share_of(rate, running)
@@ -163,7 +163,7 @@ class SharedPace:
     async def wait_s(self) -> float:
         """Return 0 if a request may be sent now, which then counts as sent; else the seconds until you ask again.
 
-        The first request waits as if one had just been sent: the attempt that ran before this one may have sent it.
+        The first request waits as if one had just been sent: the panpan that ran before this one may have sent it.
         """
         await self._look()
         now = self._clock()

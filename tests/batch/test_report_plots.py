@@ -3,7 +3,7 @@
 from xml.etree import ElementTree
 
 from panpan.batch.reporting.figures import Rate, Spread
-from panpan.batch.reporting.report_plots import histogram, rate_plot, shortened
+from panpan.batch.reporting.report_plots import fitted, histogram, rate_plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -46,6 +46,6 @@ def test_histogram_of_one_value_is_one_bar() -> None:
 
 
 def test_long_label_loses_its_middle() -> None:
-    assert shortened("papers/attention.pdf", 11) == "paper…n.pdf"
-    assert shortened("short", 5) == "short"
-    assert shortened("論文論文論文", 7) == "論文…文"
+    assert fitted("papers/attention.pdf", 11) == "paper…n.pdf"
+    assert fitted("short", 5) == "short"
+    assert fitted("論文論文論文", 7) == "論文…文"

@@ -46,7 +46,7 @@ def _grid(height: int) -> Iterator[str]:
 def _rate_rows(shown: Sequence[tuple[str, Rate]]) -> Iterator[str]:
     for number, (value, rate) in enumerate(shown):
         top = _TOP + number * _ROW
-        yield _text(_MARGIN, top + 13, shortened(clean_line(value), _room(rate.words)))
+        yield _text(_MARGIN, top + 13, fitted(clean_line(value), _room(rate.words)))
         yield _text(WIDTH - _MARGIN, top + 13, rate.words, kind="value", anchor="end")
         if rate.judged:
             (low, high), middle = rate.interval, top + 23
@@ -109,7 +109,7 @@ def _room(words: str) -> int:
     return int((WIDTH - 2 * _MARGIN) / _CHAR - len(words) - 2)
 
 
-def shortened(text: str, room: int) -> str:
+def fitted(text: str, room: int) -> str:
     """Return a text without its middle if it is wider than `room` characters."""
     if _width(text) <= room:
         return text

@@ -2,17 +2,17 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from panpan.batch.definition.campaign import Campaign
 from panpan.batch.store.folder import CampaignFolder
 from panpan.batch.store.records import FrozenCampaign, Result, Spent, Task
+from tests.fakes import campaign as fakes
 
 
 def task_of(name: str, **axes: Any) -> Task:
-    return Task(id=blake2b(f"{name}{axes}".encode(), digest_size=8).hexdigest(), name=name, prompt="go", axes=axes)
+    return fakes.task_of(name, "go", axes=axes)
 
 
 def result_of(task: Task, status: Any = "passed", attempt: int = 1, **fields: Any) -> Result:

@@ -1,5 +1,6 @@
 """An attempt runs panpan to the end of its session, verifies what it left, and has one result."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ from panpan.batch.coordination.reconciling import reopen_errors
 from panpan.batch.store.records import Finished, Limits, Result, Unfit
 from panpan.system.sandbox.choice import find_sandbox
 from tests.batch.attempt_runs import SETTINGS, AttemptRuns, lines_of, prompts_of
+from tests.capabilities.packages.conftest import UV
 from tests.fakes.campaign import task_of
 from tests.fakes.sandboxes import none_works
 from tests.model_server import HttpError, ToolCall, calls, say, serving
-from tests.needed_programs import need
 from tests.prepared_command import PREPARED
 
 WRITE = calls(ToolCall("Bash", {"command": "echo $PANPAN_AXIS_SEED $CUDA_VISIBLE_DEVICES $PORT >answer.txt"}))
@@ -252,7 +253,6 @@ python -c 'import os; open(os.path.join("..", "attempt.json"), "a")' || echo kep
 
 
 async def test_model_uses_the_environment_of_its_attempt(tmp_path: Path) -> None:
-    need("uv")
     choice = await find_sandbox()
     if choice.sandbox is None:
         pytest.skip("; ".join(choice.passed_over))
@@ -262,6 +262,7 @@ async def test_model_uses_the_environment_of_its_attempt(tmp_path: Path) -> None
         runs = AttemptRuns(
             tmp_path, server, PREPARED, campaign, **verified("python -c 'import sys; print(sys.prefix)'")
         )
+        runs.environ["PATH"] = f"{UV.parent}{os.pathsep}{runs.environ['PATH']}"
         result = await runs.result()
 
     assert result.verdict is not None

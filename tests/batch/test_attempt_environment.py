@@ -5,10 +5,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -17,9 +14,10 @@ from panpan.batch.attempts.environment import LOOPBACK, HeldPorts, attempt_varia
 from panpan.batch.definition.campaign import WorkspaceSettings
 from panpan.system.environment import child_environment
 from panpan.system.sandbox.choice import find_sandbox
+from tests.capabilities.packages.conftest import UV as OWN_UV
 from tests.capabilities.packages.conftest import write_wheel
 from tests.fakes.campaign import task_of
-from tests.needed_programs import need
+from tests.fakes.served_folder import serving_files
 
 UV = WorkspaceSettings(environment="uv")
 FAKE_UV = """#!/bin/sh
@@ -150,33 +148,26 @@ async def test_missing_uv_is_one_sentence_with_its_command(root: Path) -> None:
             await make(root, made)
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args: object) -> None:
-        pass
-
-
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[str]:
     """Address of a package index on the loopback with one package."""
     pages = tmp_path / "index"
     (pages / "shelf").mkdir(parents=True)
     write_wheel(pages / "shelf", "shelf", "2.0")
-    with ThreadingHTTPServer((LOOPBACK, 0), partial(_Quiet, directory=str(pages))) as server:
-        Thread(target=server.serve_forever).start()
-        yield f"http://{LOOPBACK}:{server.server_port}/"
-        server.shutdown()
+    with serving_files(pages) as address:
+        yield f"{address}/"
 
 
 @pytest.mark.parametrize("variable", ["UV_INDEX_URL", "PIP_INDEX_URL"])
 async def test_real_uv_installs_from_the_users_index_in_the_box(root: Path, index: str, variable: str) -> None:
-    need("uv")
     choice = await find_sandbox()
     if choice.sandbox is None or not choice.sandbox.can_grant_domains:
         pytest.skip("no sandbox works here that lets commands to single hosts")
     (root / "workspace" / "requirements.txt").write_text("shelf==2.0\n")
     venv = root / "venv"
-    variables = attempt_variables(task_of(), 1, venv=venv, path=os.environ["PATH"])
-    async with ground(root, is_boxed=True, XDG_CACHE_HOME=str(root / "cache"), **{variable: index}) as made:
+    path = f"{OWN_UV.parent}{os.pathsep}{os.environ['PATH']}"
+    variables = attempt_variables(task_of(), 1, venv=venv, path=path)
+    async with ground(root, is_boxed=True, PATH=path, XDG_CACHE_HOME=str(root / "cache"), **{variable: index}) as made:
         await make_uv_environment(made, UV, venv, variables)
         shown = await run_command(
             Command("show", "python -c 'import shelf; print(shelf.version)'", 30), made, variables

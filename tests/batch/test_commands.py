@@ -6,9 +6,7 @@ import os
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import anyio
@@ -20,6 +18,7 @@ from panpan.errors import ToolError
 from panpan.system.sandbox.choice import find_sandbox
 from panpan.system.sandbox.command_sandbox import FindSandbox
 from tests.fakes.sandboxes import none_works
+from tests.fakes.served_folder import serving_files
 
 
 def is_running(words: str) -> bool:
@@ -146,25 +145,11 @@ async def test_stopped_command_leaves_a_receipt_without_an_exit_code(place: Plac
     assert not is_running("sleep 715.5")
 
 
-class _Hello(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(b"hello")
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-async def test_network_is_open_only_to_those_who_have_it(place: Place) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Hello) as server:
-        Thread(target=server.serve_forever).start()
-        ask = (
-            'python3 -c "import urllib.request as r; print(r.urlopen('
-            f"'http://127.0.0.1:{server.server_port}/', timeout=5).read())\""
-        )
+async def test_network_is_open_only_to_those_who_have_it(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("hello")
+    with serving_files(tmp_path) as address:
+        ask = f"python3 -c \"import urllib.request as r; print(r.urlopen('{address}/', timeout=5).read())\""
         closed, opened = await place.run(ask), await place.run(ask, has_network=True)
-        server.shutdown()
 
     assert closed.exit_code != 0
     assert (opened.exit_code, opened.output) == (0, "b'hello'\n")

@@ -2,10 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -13,6 +10,7 @@ from panpan.system.sandbox.choice import find_sandbox
 from tests.capabilities.packages.conftest import make_environment, write_wheel
 from tests.e2e.conftest import Panpan
 from tests.e2e.test_packages import unpacked_pip
+from tests.fakes.served_folder import serving_files
 from tests.model_server import ToolCall, calls, say, serving
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -29,11 +27,6 @@ async def _needs_sandbox() -> None:
         pytest.skip(f"{choice.sandbox.name} cannot let commands to single hosts")
 
 
-class IdleTimer(SimpleHTTPRequestHandler):
-    def log_message(self, *args: object) -> None:
-        pass
-
-
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[str]:
     """Address of a package index on the loopback ("Simple repository API", packaging.python.org)."""
@@ -41,13 +34,8 @@ def index(tmp_path: Path) -> Iterator[str]:
     (pages / "shelf").mkdir(parents=True)
     for version in ("1.0", "2.0"):
         write_wheel(pages / "shelf", "shelf", version)
-    handler = partial(IdleTimer, directory=str(pages))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
+    with serving_files(pages) as address:
+        yield f"{address}/"
 
 
 @pytest.fixture

@@ -2,10 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -15,15 +12,9 @@ from panpan.capabilities.packages.pip import PipTool
 from panpan.capabilities.packages.uv import UvTool
 from panpan.config.settings import PackageSettings
 from tests.capabilities.packages.conftest import UV, Workspace, make_environment
+from tests.fakes.served_folder import serving_files
 
 PROJECT = '[project]\nname = "study"\nversion = "1.0"\nrequires-python = ">=3.11"\ndependencies = []\n'
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files and says nothing of it."""
-
-    def log_message(self, *args: object) -> None:
-        pass
 
 
 @pytest.fixture
@@ -36,12 +27,8 @@ def mirror(wheels: Path, tmp_path: Path) -> Iterator[str]:
     (page / "index.html").write_text(
         f'<!DOCTYPE html><html><body><a href="{wheel.name}">{wheel.name}</a></body></html>'
     )
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path / "served")) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/simple"
-        server.shutdown()
-        thread.join()
+    with serving_files(tmp_path / "served") as address:
+        yield f"{address}/simple"
 
 
 def reaching(workspace: Workspace, mirror: str) -> Workspace:

@@ -19,6 +19,7 @@ import anyio
 from anyio import CancelScope
 
 from panpan.batch.cluster.hosts import SshHost
+from panpan.batch.coordination.pauses import GrowingPause
 from panpan.batch.definition.campaign import SlurmSettings
 from panpan.batch.store.wording import STARTS, shortened
 from panpan.errors import ConfigError, ToolError
@@ -73,16 +74,16 @@ async def keep(
     clock: Callable[[], float] = anyio.current_time,
 ) -> None:
     """Keep a worker on a machine, until cancelled."""
-    pause_s = _FIRST_PAUSE_S
+    pause = GrowingPause(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
     for count in itertools.count(1):
         began = clock()
         told(STARTS)
         reason = await machine.run(worker_name(machine.name, count), told)
         if clock() - began >= _STEADY_S:
-            pause_s = _FIRST_PAUSE_S
+            pause.reset()
+        pause_s = pause.take()
         told(f"{shortened(reason)}; tried again in {pause_s:.0f} s")
         await sleep(pause_s)
-        pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
 
 class WorkerCommand:

@@ -14,6 +14,7 @@ from distributed.security import Security
 
 from panpan.batch.cluster.machines import machine_of
 from panpan.batch.cluster.worker import Proof, ProofOrder, prove, seat_name, withdraw
+from panpan.batch.coordination.pauses import GrowingPause
 from panpan.batch.store.records import HostState
 from panpan.batch.store.wording import STARTS, shortened
 from panpan.errors import ConfigError
@@ -33,7 +34,7 @@ class ListedWorker:
         self.problem = STARTS
         self.is_asked = False
         self.ask_at = 0.0
-        self._pause_s = _FIRST_PAUSE_S
+        self._pause = GrowingPause(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
 
     @property
     def is_fit(self) -> bool:
@@ -42,8 +43,7 @@ class ListedWorker:
     def keep_out(self, problem: str, now: float) -> None:
         """Count its slots no more, and ask it again after a pause that grows."""
         self.problem = shortened(problem) or "it is unfit"
-        self.ask_at = now + self._pause_s
-        self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
+        self.ask_at = now + self._pause.take()
 
 
 class Roster:
@@ -124,7 +124,7 @@ class Roster:
 
     async def watch(self, group: TaskGroup) -> None:
         """Follow the scheduler's workers, and connect again when it is lost, until cancelled."""
-        pause_s = _FIRST_PAUSE_S
+        pause = GrowingPause(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
         while True:
             try:
                 with anyio.fail_after(ANSWER_S):
@@ -135,10 +135,9 @@ class Roster:
                 self._scheduler_problem = f"the scheduler does not answer: {told(error)}"
                 self._workers.clear()
                 self._changed()
-                await anyio.sleep(pause_s)
-                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+                await anyio.sleep(pause.take())
                 continue
-            pause_s = _FIRST_PAUSE_S
+            pause.reset()
             self._update(found, group)
             await self._polled()
             await anyio.sleep(_POLL_S)

@@ -38,7 +38,7 @@ _CLOSE_S = 3.0
 @click.option("--held", is_flag=True, help="End when the input closes.")
 @click.option("--interface", help="Network to listen at, from Dask's settings of Slurm.")
 @click.option("--local-directory", help="Folder for Dask's own files, from its settings of Slurm.")
-@click.option("--memory-limit", help="Not used: attempts are programs of their own.")
+@click.option("--memory-limit", expose_value=False, help="Not used: attempts are programs of their own.")
 def main(
     address: str,
     certificate: Path,
@@ -49,7 +49,6 @@ def main(
     held: bool,
     interface: str | None,
     local_directory: str | None,
-    memory_limit: str | None,
 ) -> None:
     """Work for the scheduler at ADDRESS."""
     if gpus is not None:

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import count
 
+from panpan.batch.coordination.pauses import GrowingPause
 from panpan.batch.store.records import HostState, Key, Task
 from panpan.types.dataclass import dataclass
 
@@ -35,7 +36,7 @@ class Schedule:
     def __init__(self, attempts: Iterable[Attempt]) -> None:
         self._ready = deque(attempts)
         self._later: list[tuple[float, int, Attempt]] = []
-        self._pauses: dict[Key, int] = {}
+        self._pauses: dict[Key, GrowingPause] = {}
         self._order = count()
 
     def __len__(self) -> int:
@@ -62,9 +63,8 @@ class Schedule:
 
     def add_later(self, attempt: Attempt, now: float) -> None:
         """Add an attempt that goes before others after a pause, which doubles each time."""
-        times = self._pauses[attempt.key] = self._pauses.get(attempt.key, 0) + 1
-        pause_s = min(FIRST_PAUSE_S * 2 ** min(times - 1, 10), LONGEST_PAUSE_S)
-        heapq.heappush(self._later, (now + pause_s, next(self._order), attempt))
+        pause = self._pauses.setdefault(attempt.key, GrowingPause(FIRST_PAUSE_S, LONGEST_PAUSE_S))
+        heapq.heappush(self._later, (now + pause.take(), next(self._order), attempt))
 
 
 ENOUGH = 8

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,13 @@ SETTINGS = """
 flags = ["--yes", "--sandbox", "off"]
 retries = 2
 """
+
+
+async def until(is_true: Callable[[], bool]) -> None:
+    """Wait until something is so, which other processes make so."""
+    with anyio.fail_after(20):
+        while not await anyio.to_thread.run_sync(is_true):  # noqa: ASYNC110 - another process makes it true
+            await anyio.sleep(0.02)
 
 
 class AttemptRuns:
@@ -79,6 +87,29 @@ class AttemptRuns:
     async def run(self, names: Sequence[str] = (), *, worker: Worker | None = None, **job: Any) -> AttemptEnd:
         """Run it, with GPUs of these names."""
         return await run_attempt(self.job(**job), names, worker=worker or self.worker())
+
+    @asynccontextmanager
+    async def running(
+        self, begun: str, *, worker: Worker | None = None, times: int = 1
+    ) -> AsyncGenerator[list[AttemptEnd], None]:
+        """Run it beside the block, which begins once a file of this name is in the workspace, and wait for its end.
+
+        Args:
+            begun: Name of the file.
+            worker: The process that runs it.
+            times: Runs at once; further ones begin with the block.
+        """
+        ends: list[AttemptEnd] = []
+
+        async def run() -> None:
+            ends.append(await self.run(worker=worker))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            await until(lambda: (self.workspace / begun).exists())
+            for _ in range(times - 1):
+                group.start_soon(run)
+            yield ends
 
     async def _sleep(self, seconds: float) -> None:
         """Wait as a worker does, but not for long."""

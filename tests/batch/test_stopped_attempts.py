@@ -4,7 +4,6 @@ import fcntl
 import os
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
@@ -14,12 +13,14 @@ import pytest
 from panpan.batch.attempts.attempt import Worker
 from panpan.batch.attempts.session_runs import GO_ON
 from panpan.batch.store.records import Answer, Finished, Stopped, Waiting
-from tests.batch.attempt_runs import SETTINGS, AttemptRuns, prompts_of
+from tests.batch.attempt_runs import SETTINGS, AttemptRuns, prompts_of, until
 from tests.model_server import Hold, RecordedRequest, Reply, Text, ToolCall, calls, say, serving
 from tests.model_server.script import Step
 from tests.prepared_command import PREPARED
 
-SLEEP = calls(ToolCall("Bash", {"command": "touch begun; sleep 716.25; touch ended"}))
+SECONDS = f"7{os.getpid()}.25"
+"""No other process sleeps as long, also none of tests that run beside these."""
+SLEEP = calls(ToolCall("Bash", {"command": f"touch begun; sleep {SECONDS}; touch ended"}))
 
 SLEEP_SHORT = calls(ToolCall("Bash", {"command": "touch begun; sleep 0.5"}))
 
@@ -27,12 +28,6 @@ SLEEP_SHORT = calls(ToolCall("Bash", {"command": "touch begun; sleep 0.5"}))
 def is_running(words: str) -> bool:
     """True if a process has these words in its command line."""
     return words in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-
-
-async def until(is_true: Callable[[], bool]) -> None:
-    with anyio.fail_after(20):
-        while not await anyio.to_thread.run_sync(is_true):  # noqa: ASYNC110 - another process makes it true
-            await anyio.sleep(0.02)
 
 
 def with_pid(runs: AttemptRuns, script: str = "") -> tuple[Worker, Path]:
@@ -46,16 +41,9 @@ def with_pid(runs: AttemptRuns, script: str = "") -> tuple[Worker, Path]:
 async def test_stop_and_cancel_end_panpan_and_its_commands(tmp_path: Path, word: str) -> None:
     with serving([SLEEP, say("All done.")]) as server:
         runs = AttemptRuns(tmp_path, server, PREPARED)
-        ends = []
-
-        async def run() -> None:
-            ends.append(await runs.run())
-
-        async with anyio.create_task_group() as running:
-            running.start_soon(run)
-            await until(lambda: (runs.workspace / "begun").exists())
+        async with runs.running("begun") as ends:
             (runs.campaign.stop if word == "stop" else runs.attempt.cancel).touch()
-        assert not await anyio.to_thread.run_sync(is_running, "716.25")
+        assert not await anyio.to_thread.run_sync(is_running, SECONDS)
         assert not (runs.workspace / "ended").exists()
         (end,) = ends
         if word == "cancel":
@@ -80,7 +68,7 @@ async def test_cancelled_call_ends_panpan_in_good_order(tmp_path: Path) -> None:
             running.start_soon(runs.run)
             await until(lambda: (runs.workspace / "begun").exists())
             running.cancel_scope.cancel()
-        assert not await anyio.to_thread.run_sync(is_running, "716.25")
+        assert not await anyio.to_thread.run_sync(is_running, SECONDS)
         state = runs.attempt.state()
         assert state is not None
         assert (state.tries, state.ended_by, state.seconds > 0) == (1, None, True)
@@ -93,21 +81,14 @@ async def test_cancelled_call_ends_panpan_in_good_order(tmp_path: Path) -> None:
 async def test_panpan_that_ignores_the_stop_is_killed(tmp_path: Path) -> None:
     with serving([]) as server:
         runs = AttemptRuns(tmp_path, server, None)
-        deaf = ["sh", "-c", "trap '' TERM; touch deaf; while :; do sleep 717.25; done"]
-        ends = []
-
-        async def run() -> None:
-            ends.append(await runs.run(worker=runs.worker(panpan=deaf, stop_s=0.5)))
-
-        async with anyio.create_task_group() as running:
-            running.start_soon(run)
-            await until(lambda: (runs.workspace / "deaf").exists())
+        deaf = ["sh", "-c", f"trap '' TERM; touch deaf; while :; do sleep {SECONDS}; done"]
+        async with runs.running("deaf", worker=runs.worker(panpan=deaf, stop_s=0.5)) as ends:
             with anyio.fail_after(15):
                 runs.campaign.stop.touch()
                 await until(lambda: bool(ends))
 
     assert isinstance(ends[0], Stopped)
-    assert not await anyio.to_thread.run_sync(is_running, "717.25")
+    assert not await anyio.to_thread.run_sync(is_running, SECONDS)
 
 
 @pytest.mark.parametrize(("number", "stops"), [(signal.SIGKILL, False), (signal.SIGTERM, True)])
@@ -142,19 +123,12 @@ async def test_unfinished_command_waits_if_the_campaign_asks(tmp_path: Path) -> 
     with serving([SLEEP, say("All done.")]) as server:
         runs = AttemptRuns(tmp_path, server, PREPARED, f'{SETTINGS}unfinished = "ask"\n')
         worker, pid = with_pid(runs)
-        ends = []
-
-        async def run() -> None:
-            ends.append(await runs.run(worker=worker))
-
-        async with anyio.create_task_group() as running:
-            running.start_soon(run)
-            await until(lambda: (runs.workspace / "begun").exists())
+        async with runs.running("begun", worker=worker) as ends:
             os.kill(int(pid.read_text()), signal.SIGKILL)
         (end,) = ends
         assert isinstance(end, Waiting)
         assert (end.needs.kind, end.needs.choices) == ("unfinished", ("finished", "not-run", "unclear"))
-        assert "716.25" in end.needs.text
+        assert SECONDS in end.needs.text
         assert len(server.requests) == 1
         runs.attempt.write_answer(Answer(unfinished="not-run"))
         result = await runs.result()
@@ -210,38 +184,24 @@ async def test_attempt_waits_until_its_session_is_free(tmp_path: Path) -> None:
 
 
 async def test_attempt_that_another_worker_took_is_killed_at_once(tmp_path: Path) -> None:
-    deaf = ["sh", "-c", "trap '' TERM; touch deaf; while :; do sleep 718.25; done"]
+    deaf = ["sh", "-c", f"trap '' TERM; touch deaf; while :; do sleep {SECONDS}; done"]
     with serving([]) as server:
         runs = AttemptRuns(tmp_path, server, None)
-        ends = []
-
-        async def run() -> None:
-            ends.append(await runs.run(worker=runs.worker(panpan=deaf, stop_s=1000.0)))
-
-        async with anyio.create_task_group() as running:
-            running.start_soon(run)
-            await until(lambda: (runs.workspace / "deaf").exists())
+        async with runs.running("deaf", worker=runs.worker(panpan=deaf, stop_s=1000.0)) as ends:
             before = runs.attempt.state()
             (runs.attempt.lease / "99").write_text("another worker's")
 
     assert isinstance(ends[0], Stopped)
     assert "taken over" in ends[0].reason
     assert runs.attempt.state() == before, "it is the other one's now"
-    assert not await anyio.to_thread.run_sync(is_running, "718.25")
+    assert not await anyio.to_thread.run_sync(is_running, SECONDS)
 
 
 async def test_second_worker_waits_and_gets_the_same_result(tmp_path: Path) -> None:
     with serving([SLEEP_SHORT, say("All done.")]) as server:
         runs = AttemptRuns(tmp_path, server, PREPARED)
-        ends = []
-
-        async def run() -> None:
-            ends.append(await runs.run())
-
-        async with anyio.create_task_group() as running:
-            running.start_soon(run)
-            await until(lambda: (runs.workspace / "begun").exists())
-            running.start_soon(run)
+        async with runs.running("begun", times=2) as ends:
+            pass
 
     first, second = ends
     assert isinstance(first, Finished)

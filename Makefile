@@ -49,7 +49,7 @@ bytecode: dev
 soak: dev
 	PANPAN_SOAK=1 $(BIN)/python -m pytest -q -n auto tests/crash tests/capabilities/cassettes/test_shuffled_tools.py \
 		tests/shell_analysis/test_odd_names_by_running.py tests/permissions/test_boxes_by_running.py \
-		tests/batch/test_campaign_soak.py
+		tests/batch/test_campaign_soak.py tests/batch/test_cluster_soak.py
 
 bench: dev
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,1 @@
+"""Receipts: records of commands that ended, with what they read, wrote and tested."""

@@ -1,0 +1,1 @@
+"""Checking: run the commands of claims, find their numbers and judge them."""

@@ -1,0 +1,78 @@
+"""Records of a check: the runs of each claim and the judgement. All are JSON on disk."""
+
+from pydantic import BaseModel, ConfigDict
+
+from panpan.receipts.receipt import FileDigest, Receipt
+from panpan.repro.claims.claim import Claim, Verdict
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ClaimRun(_Record):
+    """One run of a claim's command, or the reason that there was none."""
+
+    seed: int | None = None
+    """None if the command takes none."""
+    attempt: int = 1
+    """Number among the runs with this seed."""
+    number: str = ""
+    """The number as it was found, before it is scaled; empty if there is none."""
+    problem: str = ""
+    """Sentence that says why there is no number; empty if there is one."""
+    receipt: Receipt | None = None
+    """None if the command did not start."""
+
+
+class Judgement(_Record):
+    """Outcome of one claim."""
+
+    claim: Claim
+    verdict: Verdict
+    reason: str
+    """One sentence for people, without the verdict's name."""
+    measured: tuple[float, ...] = ()
+    """Numbers of the runs in the unit of the claim, in the order of `runs`; runs without a number are left out."""
+    interval: tuple[float, float] | None = None
+    """Interval in which a further run is expected, in the unit of the claim."""
+    hints: tuple[str, ...] = ()
+    """Observations that may explain a difference, such as that two digits are swapped. They decide nothing."""
+    runs: tuple[ClaimRun, ...] = ()
+
+
+class DataCheck(_Record):
+    """A data file as it was when the check ran."""
+
+    path: str
+    stated_sha256: str = ""
+    found: FileDigest | None = None
+    """None if it is missing."""
+    files: tuple[FileDigest, ...] = ()
+    """Files of a folder, as far as they are digested."""
+    problem: str = ""
+    """Sentence; empty if it is there and is what was stated, or nothing was stated."""
+
+
+class CheckReport(_Record):
+    """`check.json`: a whole check."""
+
+    version: int = 1
+    title: str = ""
+    source: str = ""
+    """Address or folder of the repository, as the user gave it."""
+    commit: str = ""
+    """Commit of the repository that was run; empty if it has none."""
+    is_changed: bool = False
+    """True if files differ from that commit."""
+    began_at: str = ""
+    ended_at: str = ""
+    data: tuple[DataCheck, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
+    written_here: tuple[str, ...] = ()
+    """Files that a model wrote or changed on the way and that runs read, relative to the repository."""
+
+    @property
+    def deviates(self) -> bool:
+        """True if a claim deviates; only then a check exits with 1."""
+        return any(one.verdict == "deviates" for one in self.judgements)

@@ -1,0 +1,1 @@
+"""Claims: what a paper says, and how a number comes about."""

@@ -1,0 +1,1 @@
+"""`panpan repro` and `panpan reproduce`. Each command imports its needs when it is called."""

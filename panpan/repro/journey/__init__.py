@@ -1,0 +1,1 @@
+"""The journey from a repository or paper to a report and a kit."""

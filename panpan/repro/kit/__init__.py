@@ -1,0 +1,1 @@
+"""The kit: files with which others check a reproduction without panpan."""

@@ -1,0 +1,1 @@
+"""Papers: find tables and numbers in them, and let a person confirm."""

@@ -1,1 +1,63 @@
 """`panpan repro` and `panpan reproduce`. Each command imports its needs when it is called."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from panpan.cli_kit.commands import CommandGroup, chosen_folder
+from panpan.errors import ConfigError
+
+_FOLDER = click.argument("folder", metavar="[FOLDER]", default=".", type=click.Path(path_type=Path))
+_FORMAT = click.option(
+    "-f", "--output-format", "form", type=click.Choice(["text", "json"]), default="text", help="What is printed."
+)
+
+
+@click.group("repro", cls=CommandGroup)
+def command() -> None:
+    """Check the numbers of a paper: claims, runs, verdicts, and a kit that others can check.
+
+    The claims are in claims.toml. docs/reproduction.md says more.
+    """
+
+
+def existing_folder(folder: Path) -> Path:
+    """Return the canonical path of a folder as seen from `panpan --cwd`.
+
+    Raises:
+        ConfigError: It is no folder.
+    """
+    seen = chosen_folder(click.get_current_context(), None).expanduser() / folder.expanduser()
+    path = Path(os.path.realpath(seen))
+    if not path.is_dir():
+        raise ConfigError(f"{folder} is not a folder; name the one that holds claims.toml")
+    return path
+
+
+@command.command("check")
+@_FOLDER
+@click.option("--seeds", type=click.IntRange(1, 1_000), metavar="K", help="Run commands with K different seeds.")
+@click.option("--only", multiple=True, metavar="ID", help="Check only the claim ID. May be given more than once.")
+@click.option("--on", metavar="WHERE", help="Machines, as for panpan batch run.")
+@click.option("--at-once", type=click.IntRange(min=1), metavar="N", help="Runs at once on one machine.")
+@click.option("--max-hours", type=click.FloatRange(min=0), default=1.0, metavar="H", show_default=True,
+              help="Skip claims whose run takes longer.")  # fmt: skip
+@click.option("-y", "--yes", "allows_unconfirmed", is_flag=True, help="Check claims that nobody has confirmed, too.")
+@click.option("--trust", "trusts", is_flag=True, help="Trust the commands of claims.toml in this run.")
+@_FORMAT
+def check_command(folder: Path, form: str, **given: Any) -> int:
+    """Run the commands of claims.toml in FOLDER, and compare their numbers with the paper's.
+
+    Exit codes: 0 no claim deviates, 1 a claim deviates, 2 usage or configuration, 5 claims wait for confirmation.
+    """
+    raise NotImplementedError
+
+
+@command.command("show")
+@_FOLDER
+@_FORMAT
+def show_command(folder: Path, form: str) -> int:
+    """Show the results of the last check, or the claims if there was none."""
+    raise NotImplementedError

@@ -83,7 +83,7 @@ class Needs(Table):
 
 
 class Tolerance(Table):
-    """Distance that a number may have; exactly one of the fields. Without any: half a unit of the last written digit."""
+    """Distance that a number may have; at most one of the fields. With none: half a unit of the last written digit."""
 
     absolute: float | None = Field(default=None, ge=0)
     """In the unit of the claim."""
@@ -119,6 +119,11 @@ class Extract(Table):
     """Pattern with one group for the number in that file; the last match counts."""
     scale: float = 1.0
     """Factor from the number that is found to the unit of the claim, such as 100 for percent."""
+
+    @property
+    def path(self) -> str:
+        """File that it reads, relative to the folder of the run; empty for what the command printed."""
+        return self.json_file or self.csv or self.file or ""
 
 
 def _as_text(value: Any) -> Any:

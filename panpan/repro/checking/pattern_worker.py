@@ -1,0 +1,31 @@
+"""Program that searches texts for patterns, in a process of its own: a stranger's pattern may take forever.
+
+`python -m panpan.repro.checking.pattern_worker` reads a JSON object from its input: `texts`, and `jobs`, each the index
+of a text and a pattern. It prints a JSON line for each job as soon as it is done: the group of the last match, or null.
+"""
+
+import json
+import re
+import sys
+
+FLAGS = re.MULTILINE
+
+
+def last_match(pattern: str, text: str) -> str | None:
+    """Return the group of the last match in which it takes part; None if there is none."""
+    found = None
+    for match in re.compile(pattern, FLAGS).finditer(text):
+        found = match[1] if match[1] is not None else found
+    return found
+
+
+def main() -> None:
+    """Do the jobs."""
+    given = json.load(sys.stdin)
+    for index, pattern in given["jobs"]:
+        sys.stdout.write(f"{json.dumps(last_match(pattern, given['texts'][index]))}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -128,8 +128,7 @@ async def _asked(searches: Sequence[_Search], sandbox: CommandSandbox, within_s:
     *lines, _ = ended.stdout.split(b"\n")  # what comes behind the last line feed was cut off
     answers = [json.loads(line) for line in lines[: len(searches)]]
     pattern = quoted(searches[min(len(answers), len(searches) - 1)].pattern)
-    why = f"takes more than {within_s:g} s" if ended.timed_out else "takes too much memory"
-    return answers, f"the pattern {pattern} {why}; make it simpler"
+    return answers, f"the pattern {pattern} takes more than {within_s:g} s or too much memory; make it simpler"
 
 
 def _result(search: _Search, answer: object) -> Found:

@@ -1,9 +1,14 @@
 """Records of a check: the runs of each claim and the judgement. All are JSON on disk."""
 
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
 from pydantic import BaseModel, ConfigDict
 
 from panpan.receipts.receipt import FileDigest, Receipt
 from panpan.repro.claims.claim import Claim, Verdict
+
+VERDICTS: Sequence[Verdict] = get_args(Verdict)
 
 
 class _Record(BaseModel):
@@ -39,6 +44,8 @@ class Judgement(_Record):
     hints: tuple[str, ...] = ()
     """Observations that may explain a difference, such as that two digits are swapped. They decide nothing."""
     runs: tuple[ClaimRun, ...] = ()
+    waits_for_confirmation: bool = False
+    """True if it was not run since nobody has confirmed it."""
 
 
 class DataCheck(_Record):
@@ -76,3 +83,14 @@ class CheckReport(_Record):
     def deviates(self) -> bool:
         """True if a claim deviates; only then a check exits with 1."""
         return any(one.verdict == "deviates" for one in self.judgements)
+
+    @property
+    def waits(self) -> bool:
+        """True if claims wait for confirmation."""
+        return any(one.waits_for_confirmation for one in self.judgements)
+
+    @property
+    def counts(self) -> Mapping[Verdict, int]:
+        """Number of claims with each verdict that occurs, in the order of `VERDICTS`."""
+        verdicts = [one.verdict for one in self.judgements]
+        return {verdict: verdicts.count(verdict) for verdict in VERDICTS if verdict in verdicts}

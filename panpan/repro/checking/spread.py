@@ -12,6 +12,8 @@ SHARE = 0.95
 _FEWEST = 3
 """Fewest runs for an interval by Student's distribution: that of two would hold almost any number."""
 _HALVINGS = 200
+_DIGITS = 60
+"""Digits of means and intervals, many more than numbers of runs have."""
 
 
 def expected_interval(values: Sequence[Decimal]) -> tuple[Decimal, Decimal] | None:
@@ -24,12 +26,18 @@ def expected_interval(values: Sequence[Decimal]) -> tuple[Decimal, Decimal] | No
     if len(values) < _FEWEST:
         return min(values), max(values)
     with localcontext(EXACT) as context:
-        context.prec = 60
-        k = len(values)
-        mean = sum(sorted(values), Decimal()) / k
-        variance = sum(sorted((value - mean) ** 2 for value in values)) / (k - 1)
+        context.prec = _DIGITS
+        k, mean = len(values), mean_of(values)
+        variance = sum(sorted((value - mean) ** 2 for value in values), Decimal()) / (k - 1)
         half = Decimal(t_quantile(k - 1)) * (variance * (1 + Decimal(1) / k)).sqrt()
         return mean - half, mean + half
+
+
+def mean_of(values: Sequence[Decimal]) -> Decimal:
+    """Return the mean of at least one number."""
+    with localcontext(EXACT) as context:
+        context.prec = _DIGITS
+        return sum(sorted(values), Decimal()) / len(values)
 
 
 @cache

@@ -31,6 +31,7 @@ from panpan.capabilities.plan_mode.capability import PlanModeCapability
 from panpan.capabilities.plugins.capability import PluginsCapability
 from panpan.capabilities.project_context.capability import ProjectContext
 from panpan.capabilities.questions.capability import Questions
+from panpan.capabilities.receipts.capability import Receipts
 from panpan.capabilities.reminders.capability import RemindersCapability
 from panpan.capabilities.search.capability import Search
 from panpan.capabilities.shell.capability import Shell
@@ -76,6 +77,7 @@ BUILTIN: Sequence[type[Capability]] = (
     Environment,
     Packages,
     Datasets,
+    Receipts,
     BackgroundCapability,
     Questions,
     PlanModeCapability,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.shell.bash import fixed_names
+from panpan.capabilities.shell.surroundings import fixed_names
 from panpan.shell_analysis.judge import analyse
 from panpan.shell_analysis.languages import PRINTF_FORMAT, fits
 from panpan.shell_analysis.shell_changes import may_change_shell

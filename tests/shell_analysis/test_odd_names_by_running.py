@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.shell.bash import fixed_names, read_only_environment
+from panpan.capabilities.shell.surroundings import fixed_names, read_only_environment
 from panpan.shell_analysis.judge import analyse
 from panpan.shell_analysis.working_directory import find_shell, shell_arguments
 from panpan.system.files.paths import PathResolver

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.shell.bash import read_only_environment
+from panpan.capabilities.shell.surroundings import read_only_environment
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
 from panpan.permissions.reach.folder_walk import matches

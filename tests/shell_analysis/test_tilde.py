@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.shell.bash import read_only_environment
+from panpan.capabilities.shell.surroundings import read_only_environment
 from panpan.shell_analysis.facts import LineFacts
 from panpan.shell_analysis.judge import analyse
 from panpan.shell_analysis.words import NotPlainError, word_at

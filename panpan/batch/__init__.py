@@ -13,12 +13,12 @@ from panpan.public_names import loader
 TYPE_CHECKING = False  # type checkers know this name; importing `typing` takes milliseconds
 
 if TYPE_CHECKING:
-    from panpan.batch.api import results, run, run_sync, state_of
+    from panpan.batch.api import receipts, results, run, run_sync, state_of
     from panpan.batch.coordination.progress import Progress, Summary
     from panpan.batch.reporting.ranking import ranked
     from panpan.batch.store.records import Result, Running
 
-__all__ = ["Progress", "Result", "Running", "Summary", "ranked", "results", "run", "run_sync", "state_of"]
+__all__ = ["Progress", "Result", "Running", "Summary", "ranked", "receipts", "results", "run", "run_sync", "state_of"]
 
 __getattr__ = loader(
     __name__,
@@ -28,6 +28,7 @@ __getattr__ = loader(
         "Running": "panpan.batch.store.records",
         "Summary": "panpan.batch.coordination.progress",
         "ranked": "panpan.batch.reporting.ranking",
+        "receipts": "panpan.batch.api",
         "results": "panpan.batch.api",
         "run": "panpan.batch.api",
         "run_sync": "panpan.batch.api",

@@ -18,6 +18,7 @@ from panpan.batch.definition.campaign_trust import Ask
 from panpan.batch.definition.loading import prepare
 from panpan.batch.store.folder import CampaignFolder, read_record
 from panpan.batch.store.records import FrozenCampaign, Result, Running
+from panpan.receipts.receipt import Receipt
 
 
 async def run(
@@ -77,6 +78,19 @@ def results(folder: str | Path) -> Sequence[Result]:
         ConfigError: A file is damaged.
     """
     return list(known_results(_campaign(folder)).values())
+
+
+def receipts(folder: str | Path, result: Result) -> Sequence[Receipt]:
+    """Return the receipts of the commands that the campaign ran for an attempt, in their order.
+
+    Args:
+        folder: The folder of the campaign.
+        result: Result of the attempt.
+
+    Raises:
+        ConfigError: They cannot be read.
+    """
+    return _campaign(folder).attempt(*result.key).read_receipts()
 
 
 def state_of(folder: str | Path) -> Running | None:

@@ -131,6 +131,14 @@ def test_home_of_the_attempts_is_beside_the_campaign(tmp_path: Path) -> None:
         (ONE_TASK + "[workspace]\npython = '3.12'", 'set workspace.environment = "uv"'),
         (ONE_TASK + "[workspace]\nisolation = 'copy'\ncommit = 'v1'", "workspace.commit is for worktrees"),
         (ONE_TASK + "[workspace]\ncommit = '--all'", "workspace.commit begins with a dash"),
+        *(
+            (
+                ONE_TASK + f"[workspace]\nlinked = ['{path}']",
+                f"workspace.linked has {path}, which is no path in the project",
+            )
+            for path in ("/data", "a/../../b", ".git/x")
+        ),
+        (ONE_TASK + "[workspace]\nleft_out = ['out']", "workspace.left_out is for copies"),
         (ONE_TASK + "[attempt]\ngpu = 2\n[where]\ngpus = [0]", "attempt.gpu = 2 is more than the 1 of where.gpus"),
     ],
 )

@@ -144,6 +144,32 @@ def test_attempt_works_in_its_workspace_and_reads_the_others(panpan: Panpan, cam
     assert unchanged(campaign)
 
 
+@pytest.mark.parametrize("flags", [(), ("--sandbox", "off")], ids=["sandbox", "gate alone"])
+def test_linked_data_is_read_unasked_and_never_changed(
+    panpan: Panpan, campaign: Path, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    data = tmp_path / "data [1]"
+    data.mkdir()
+    (data / "one.csv").write_text("1,2\n")
+    (panpan.workspace / "data").symlink_to(data)
+    tries = [ToolCall("Read", {"file_path": "data/one.csv"}), write("data/one.csv"), shell("echo x > data/new")]
+
+    with serving([*(calls(one) for one in tries), say("Done.")]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "go", *protecting_flags(campaign, [data]), "--allowedTools", "Bash, Write", *flags)
+    assert done.stdout == "Done.\n", done.stderr
+
+    (read,) = [
+        block
+        for message in server.requests[1].messages
+        for block in message["content"]
+        if isinstance(block, dict) and block["type"] == "tool_result"
+    ]
+    assert "1,2" in str(read["content"])
+    assert [path.name for path in data.iterdir()] == ["one.csv"]
+    assert (data / "one.csv").read_text() == "1,2\n"
+
+
 def test_code_of_an_attempt_changes_nothing_of_the_campaign(panpan: Panpan, campaign: Path) -> None:
     (panpan.workspace / "evil.py").write_text(EVIL)
     around = ("--add-dir", str(campaign.parent))

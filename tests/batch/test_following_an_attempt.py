@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from panpan.batch.faces.following import EventReader, event_lines, follow
+from panpan.batch.faces.following import AttemptReader, event_lines, follow
+from panpan.batch.store.folder import AttemptFolder
+from tests.fakes.campaign import task_of
 
 INIT = {"type": "system", "subtype": "init", "model": "claude", "session_id": "0b54a4d3"}
 CALL = {
@@ -19,6 +21,10 @@ CALL = {
         ]
     },
 }
+
+
+def reader_of(folder: Path, **fields: Any) -> AttemptReader:
+    return AttemptReader(AttemptFolder(folder, "0" * 16, 1), task_of(**fields))
 
 
 def result(text: Any, is_error: bool = False) -> Mapping[str, Any]:
@@ -49,7 +55,7 @@ def test_event_becomes_short_harmless_lines(event: Mapping[str, Any], lines: lis
 
 def test_reader_waits_for_the_rest_of_a_line(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    reader = EventReader(path)
+    reader = reader_of(tmp_path)
     assert list(reader.read()) == []
 
     line = json.dumps(INIT)
@@ -59,6 +65,14 @@ def test_reader_waits_for_the_rest_of_a_line(tmp_path: Path) -> None:
     path.write_text(f"{{torn\n{line}\n")
     assert list(reader.read()) == ["--- run of claude, session 0b54a4d3"]
     assert list(reader.read()) == []
+
+
+def test_reader_shows_the_output_of_a_command(tmp_path: Path) -> None:
+    reader = reader_of(tmp_path, command={"command": "python run.py"})
+    (tmp_path / "output.txt").write_text("one\x1b[2J\n\nlast")
+
+    assert list(reader.read()) == ["one", ""]
+    assert list(reader.read(is_over=True)) == ["last"]
 
 
 async def test_follow_shows_what_comes_until_the_attempt_is_over(tmp_path: Path) -> None:
@@ -73,6 +87,6 @@ async def test_follow_shows_what_comes_until_the_attempt_is_over(tmp_path: Path)
         with path.open("a") as file:
             file.write(f"{json.dumps(CALL)}\n")
 
-    await follow(path, is_over, shown.append, sleep)
+    await follow(reader_of(tmp_path), is_over, shown.append, sleep)
 
     assert shown == ["--- run of claude, session 0b54a4d3", "I look.", "* Bash ls -la"]

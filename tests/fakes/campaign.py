@@ -68,8 +68,9 @@ def git(folder: Path, *words: str) -> str:
 def task_of(name: str = "first", prompt: str = "Write done into answer.txt.", **fields: Any) -> Task:
     """Return a task; `fields` are further ones of it, such as `axes` and `verify`."""
     task = Task(id="0" * 16, name=name, prompt=prompt, **fields)
-    verify = None if task.verify is None else task.verify.model_dump(exclude_defaults=True)
-    id_ = digest_of(name, prompt, axes=task.axes, model=task.model, files=task.files, verify=verify)
+    lines = {"verify": task.verify, "command": task.command}
+    as_json = {key: None if line is None else line.model_dump(exclude_defaults=True) for key, line in lines.items()}
+    id_ = digest_of(name, prompt, axes=task.axes, model=task.model, files=task.files, **as_json)
     return task.model_copy(update={"id": id_})
 
 

@@ -37,7 +37,8 @@ from panpan.batch.attempts.environment import (
 from panpan.batch.attempts.notes import Notes
 from panpan.batch.attempts.panpan_run import PANPAN, STOP_S, Over
 from panpan.batch.attempts.session_runs import Ready, SessionRuns
-from panpan.batch.attempts.workspace import changes_of, make_workspace, remove_workspace, working_folder
+from panpan.batch.attempts.workspace import changes_of, linked_places, make_workspace, remove_workspace, working_folder
+from panpan.batch.definition.campaign import CommandLine
 from panpan.batch.store.folder import CampaignFolder
 from panpan.batch.store.lease import Lease, LeaseLostError
 from panpan.batch.store.records import (
@@ -54,13 +55,15 @@ from panpan.batch.store.records import (
     Unfit,
     Verdict,
     Waiting,
-    utc_now,
 )
 from panpan.errors import OutputError, PanpanError, ToolError, unwrap_single_exception
+from panpan.receipts.receipt import utc_now
 from panpan.system.files.folder_tree import remove_tree
 from panpan.system.sandbox.command_sandbox import FindSandbox, find_when_needed
 from panpan.types.dataclass import dataclass
 
+_LEAST_S = 1.0
+"""Seconds of a command whose earlier runs, which were cut off, took all its time."""
 _LOOK_S = 1.0
 """Seconds between two looks if a person has stopped the attempt."""
 
@@ -195,6 +198,7 @@ class _Attempt:
         needs = self._folder.needs()
         if needs is not None and self._folder.answer() is None and notes.state.ended_by is None:
             return Waiting(needs=needs)
+        await self._forget_cut_off_command(notes)
         base = await make_workspace(self._frozen, self._folder)
         with HeldPorts(self._frozen.campaign.attempt.ports) as ports:
             variables = attempt_variables(
@@ -211,6 +215,8 @@ class _Attempt:
                     notes.remember(base=base, is_set_up=True)
                     if self._has_setup:
                         await notes.note()
+                if self._task.command is not None and ground is not None:
+                    return await self._run_command(self._task.command, notes, ground, variables)
                 if notes.state.ended_by is None:
                     self._runs = self._new_runs(notes, workspace, variables, ports)
                     over = await self._runs.run()
@@ -230,7 +236,7 @@ class _Attempt:
     @asynccontextmanager
     async def _ground(self, workspace: Path) -> AsyncGenerator[Ground | None, None]:
         """Give the place of the campaign's commands, before a model is asked in vain; None if there are no commands."""
-        if self._task.verify is None and not self._has_setup:
+        if self._task.verify is None and self._task.command is None and not self._has_setup:
             yield None
             return
         async with ground_at(
@@ -240,6 +246,7 @@ class _Attempt:
             self._worker.environ,
             home=Path(self._frozen.home),
             is_boxed=not _is_sandbox_off(self._frozen.campaign.attempt.flags),
+            linked=linked_places(self._frozen),
             find=self._worker.find,
         ) as ground:
             yield ground
@@ -256,6 +263,41 @@ class _Attempt:
         if settings.setup is not None:
             line = Command("setup", settings.setup, settings.setup_timeout_s, has_network=True, writable=writable)
             await require_command(line, ground, variables)
+
+    # the command of a task
+
+    async def _forget_cut_off_command(self, notes: Notes) -> None:
+        """Let a command that was cut off begin from new files: nobody knows what it has left half-done."""
+        if self._task.command is not None and notes.state.tries and notes.state.base:
+            await notes.note(base="", is_set_up=False)
+
+    async def _run_command(
+        self, command: CommandLine, notes: Notes, ground: Ground, variables: Mapping[str, str]
+    ) -> Finished:
+        """Run the command of the task, and write the result."""
+        limit = self._job.limits.seconds
+        left_s = command.timeout_s if limit is None else max(limit - notes.state.seconds, _LEAST_S)
+        line = Command(
+            "command",
+            command.command,
+            min(command.timeout_s, left_s),
+            has_network=command.network,
+            writable=[] if self._venv is None else [self._venv],
+            output=self._folder.output,
+        )
+        await notes.begin_run()
+        await self._lease.confirm()
+        try:
+            verdict, over = await run_command(line, ground, variables), Over("exit", "")
+        except ToolError as error:
+            verdict, over = None, Over("error", f"the command could not run: {error}")
+        except BaseException:
+            notes.end_run()
+            with CancelScope(shield=True), suppress(OutputError):
+                await notes.note()
+            raise
+        notes.end_run()
+        return await self._finished(notes, over, verdict)
 
     def _new_runs(self, notes: Notes, workspace: Path, variables: Mapping[str, str], ports: HeldPorts) -> SessionRuns:
         ready = Ready(
@@ -302,7 +344,7 @@ class _Attempt:
             axes=self._task.axes,
             model=self._task.model,
             attempt=self._job.attempt,
-            session_id=notes.state.session_id if notes.state.tries else "",
+            session_id=notes.state.session_id if notes.state.tries and self._task.command is None else "",
             status=_status(over, verdict),
             ended_by=over.ended_by,
             message="\n".join(filter(None, (over.message, trouble))),

@@ -4,23 +4,23 @@ The rule: they are code of the project or of the model. So they run in the sandb
 and nothing of them is left running. Each leaves a receipt.
 """
 
-import socket
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
-from hashlib import blake2b
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
-from time import perf_counter
 
 import anyio
 from anyio import CancelScope, to_thread
 from anyio.lowlevel import checkpoint
 
+from panpan.batch.attempts.kept_output import KeptOutput
 from panpan.batch.store.folder import append_line
-from panpan.batch.store.records import Receipt, Verdict, utc_now
+from panpan.batch.store.records import Verdict
 from panpan.config.locations import Locations
 from panpan.config.sources import Loaded, load_settings
 from panpan.errors import PanpanError, unwrap_single_exception
 from panpan.permissions.folder_gate import sandbox_of
+from panpan.receipts.receipt import Receipt
+from panpan.receipts.recorder import CommandRecorder, Recording, StartedCommand
 from panpan.system.environment import child_environment
 from panpan.system.files.canonical import canonical_path
 from panpan.system.processes.limits import Limits, limit_command
@@ -58,6 +58,7 @@ class Ground:
     """The user's environment."""
     loaded: Loaded
     sandbox: CommandSandbox
+    recorder: CommandRecorder
 
 
 @asynccontextmanager
@@ -69,6 +70,7 @@ async def ground_at(
     *,
     home: Path,
     is_boxed: bool,
+    linked: Sequence[Path] = (),
     find: FindSandbox = find_when_needed,
 ) -> AsyncGenerator[Ground, None]:
     """Give the folder of an attempt's commands, with their sandbox.
@@ -80,6 +82,7 @@ async def ground_at(
         environ: The user's environment, which may name package indexes.
         home: The panpan home of the attempts, with the user's settings; no command changes it.
         is_boxed: False if the campaign says that its attempts run without a sandbox.
+        linked: Folders and files outside that the workspace has links to, canonical; receipts name what is read there.
         find: Looks which sandbox works.
 
     Raises:
@@ -97,14 +100,16 @@ async def ground_at(
         return loaded, sandbox_of(loaded, workspace, own, locations, find=find)
 
     loaded, sandbox = await to_thread.run_sync(load)
+    recorder = CommandRecorder((workspace, *linked), receipts.with_name("reports"))
     try:
         if is_boxed and (trouble := await sandbox.find_trouble()):
             raise UnfitError(
                 f'{trouble}; install bubblewrap, or add flags = ["--sandbox", "off"] to [attempt] in campaign.toml'
             )
-        yield Ground(workspace, folder, receipts, environ, loaded, sandbox)
+        yield Ground(workspace, folder, receipts, environ, loaded, sandbox, recorder)
     finally:
         with CancelScope(shield=True):
+            await recorder.aclose()
             await sandbox.aclose()
 
 
@@ -122,6 +127,8 @@ class Command:
     """Hosts that it may reach without the network, as the setting `sandbox.domains` names them."""
     writable: Sequence[Path] = ()
     """Folders beside the workspace that it may change."""
+    output: Path | None = None
+    """File for all that it prints; None: only the end is kept, in the verdict."""
 
     @property
     def argv(self) -> Sequence[str]:
@@ -142,41 +149,52 @@ async def run_command(command: Command, ground: Ground, variables: Mapping[str, 
     """
     sandbox = ground.sandbox
     working = (await sandbox.choice()).sandbox if sandbox.is_on else None
-    bounds = _bounds(command, ground, can_grant=working is None or working.can_grant_domains)
-    run, began_at, began = _Run(), utc_now(), perf_counter()
+    env = {**child_environment(ground.environ), **variables}
+    recording = await ground.recorder.begin(_started(command, ground, env))
+    bounds = _bounds(command, ground, recording.writable, can_grant=working is None or working.can_grant_domains)
+    run = _Run(recording.feed)
     try:
-        env = {**child_environment(ground.environ), **variables}
         async with (
             _hosts_served(sandbox, is_needed=bool(bounds.hosts)),
-            sandbox.boxed(command.argv, env, ground.folder, bounds) as start,
+            sandbox.boxed(command.argv, {**env, **recording.variables}, ground.folder, bounds) as start,
         ):
             argv = limit_command(start.argv, Limits())
-            child = await Child.start(argv, cwd=ground.folder, env=start.env, has_stderr=False, pass_fds=start.pass_fds)
-            await run.follow(child, command.timeout_s)
+            with nullcontext() if command.output is None else KeptOutput(command.output) as kept:
+                child = await Child.start(
+                    argv, cwd=ground.folder, env=start.env, has_stderr=False, pass_fds=start.pass_fds
+                )
+                await run.follow(child, command.timeout_s, kept)
     finally:
-        receipt = Receipt(
-            name=command.name,
-            argv=tuple(command.argv),
-            cwd=str(ground.folder),
-            began_at=began_at,
-            ended_at=utc_now(),
-            seconds=round(perf_counter() - began, 3),
-            exit_code=run.ended.exit_code if run.ended else None,
-            timed_out=run.ended is not None and run.ended.timed_out,
-            box="off" if working is None else working.name,
-            network=bounds.has_network or tuple(bounds.hosts),
-            output_bytes=run.size_bytes,
-            output_digest=run.digest.hexdigest(),
-            host=socket.gethostname(),
-        )
         with CancelScope(shield=True):
-            await to_thread.run_sync(append_line, ground.receipts, receipt)
+            receipt = await _receipt(recording, run, "off" if working is None else working.name, bounds)
+            if receipt is not None:
+                await to_thread.run_sync(append_line, ground.receipts, receipt)
     assert run.ended is not None, "it is the last thing that is yielded"
+    assert receipt is not None, "the command has started"
     return Verdict(
         exit_code=run.ended.exit_code,
         seconds=receipt.seconds,
         timed_out=run.ended.timed_out,
         output=run.end_of_output,
+    )
+
+
+def _started(command: Command, ground: Ground, env: Mapping[str, str]) -> StartedCommand:
+    line = command.line if isinstance(command.line, str) else ""
+    return StartedCommand(argv=command.argv, line=line, cwd=ground.folder, environment=env, name=command.name)
+
+
+async def _receipt(recording: Recording, run: "_Run", box: str, bounds: Bounds) -> Receipt | None:
+    """End the recording; return the receipt, or None if the command did not start."""
+    if not run.has_begun:
+        recording.abandon()
+        return None
+    ended = run.ended
+    return await recording.end(
+        ended.exit_code if ended else None,
+        timed_out=ended is not None and ended.timed_out,
+        box=box,
+        network=bounds.has_network or tuple(bounds.hosts),
     )
 
 
@@ -194,12 +212,12 @@ async def require_command(command: Command, ground: Ground, variables: Mapping[s
         raise CommandFailedError(f"{command.name} failed ({how}): {verdict.output.strip()[-_MOST_TOLD_CHARS:]}")
 
 
-def _bounds(command: Command, ground: Ground, *, can_grant: bool) -> Bounds:
+def _bounds(command: Command, ground: Ground, reports: Sequence[Path], *, can_grant: bool) -> Bounds:
     """Return the box of a command. A sandbox that knows no hosts gives the whole network to who needs some."""
     return Bounds(
         is_read_only=False,
         roots=(ground.workspace,),
-        opened=frozenset(map(canonical_path, command.writable)),
+        opened=frozenset(map(canonical_path, (*command.writable, *reports))),
         has_network=command.has_network or (bool(command.hosts) and not can_grant),
         hosts=command.hosts if can_grant else (),
     )
@@ -220,36 +238,41 @@ async def _hosts_served(sandbox: CommandSandbox, *, is_needed: bool) -> AsyncGen
 class _Run:
     """Output of a command, and its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, record: Callable[[bytes], None]) -> None:
+        self.has_begun = False
         self.ended: ProcessEnded | None = None
         self.size_bytes = 0
-        self.digest = blake2b(digest_size=16)
+        self._record = record
         self._folder = LineFolder()
         self._tail = bytearray()
 
-    async def follow(self, child: Child, timeout_s: float) -> None:
+    async def follow(self, child: Child, timeout_s: float, kept: KeptOutput | None) -> None:
+        """Take the output of a process until its end, and end what it left."""
+        self.has_begun = True
         try:
             async with aclosing(run_child(child, timeout_s=timeout_s, kill_grace_s=_KILL_GRACE_S)) as items:
                 async for item in items:
                     if isinstance(item, bytes):
-                        self._take(item)
+                        self._take(item, kept)
                     elif isinstance(item, ProcessEnded):
                         self.ended = item
         finally:
             await child.tree.end(_KILL_GRACE_S)  # what it left in the background
+        self._keep(self._folder.finish(), kept)
 
-    def _take(self, chunk: bytes) -> None:
+    def _take(self, chunk: bytes, kept: KeptOutput | None) -> None:
         self.size_bytes += len(chunk)
-        self.digest.update(chunk)
-        self._keep(self._folder.feed(chunk))
+        self._record(chunk)
+        self._keep(self._folder.feed(chunk), kept)
 
-    def _keep(self, data: bytes) -> None:
+    def _keep(self, data: bytes, kept: KeptOutput | None) -> None:
         self._tail += data
         del self._tail[:-_KEPT_BYTES]
+        if kept is not None:
+            kept.feed(data)
 
     @property
     def end_of_output(self) -> str:
-        self._keep(self._folder.finish())
         text = clean_for_terminal(self._tail.decode(errors="replace"))
         is_cut = self.size_bytes > _KEPT_BYTES or len(text) > MAX_OUTPUT_CHARS
         return f"[the end of {self.size_bytes:,} bytes]\n{text[-MAX_OUTPUT_CHARS:]}" if is_cut else text

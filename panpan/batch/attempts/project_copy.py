@@ -5,7 +5,7 @@ The rule: the campaign's own files are not copied, so an attempt sees nothing of
 
 import os
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from anyio import to_thread
 
@@ -35,7 +35,7 @@ async def copy_project(frozen: FrozenCampaign, attempt: AttemptFolder) -> dict[s
         PanpanError: There is too much, or something cannot be read or written.
     """
     source = Path(frozen.source)
-    own = campaigns_own(frozen, attempt, source)
+    own = _unwanted(frozen, attempt, source)
     found = await list_files(source) if repository_around(source) is not None else WorkTreeFiles(())
     if not found.files:  # it is in no repository, or in one that ignores it
         found = await to_thread.run_sync(walked_files, source, own)
@@ -46,6 +46,13 @@ async def copy_project(frozen: FrozenCampaign, attempt: AttemptFolder) -> dict[s
     _, left_out = await to_thread.run_sync(copy_listed, source, attempt.workspace, files, COPY_LIMITS)
     await _begin_repository(attempt.workspace)
     return {path: f"it is not in the workspace: {why}" for path, why in left_out.items()}
+
+
+def _unwanted(frozen: FrozenCampaign, attempt: AttemptFolder, source: Path) -> Callable[[str], bool]:
+    """Return a function that tells if a path of the project is not copied."""
+    is_own, workspace = campaigns_own(frozen, attempt, source), frozen.campaign.workspace
+    places = [PurePosixPath(path) for path in (*workspace.linked, *workspace.left_out)]
+    return lambda path: is_own(path) or any(PurePosixPath(path).is_relative_to(place) for place in places)
 
 
 def campaigns_own(frozen: FrozenCampaign, attempt: AttemptFolder, root: Path) -> Callable[[str], bool]:

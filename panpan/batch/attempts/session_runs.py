@@ -14,6 +14,7 @@ from panpan.batch.attempts.commands import UnfitError
 from panpan.batch.attempts.notes import Notes
 from panpan.batch.attempts.panpan_run import Again, Asked, Halted, NextStep, Over, RunEnd, judge, run_panpan
 from panpan.batch.attempts.protection import protecting_flags
+from panpan.batch.attempts.workspace import linked_places
 from panpan.batch.store.folder import AttemptFolder
 from panpan.batch.store.lease import Lease
 from panpan.batch.store.records import Answer, FrozenCampaign, Job, Needs, Stopped, Task, Waiting
@@ -159,6 +160,7 @@ class SessionRuns:
             "--add-dir": ready.venv,
             "--set": f"retry.shared_folder={ready.pace}",
         }
+        protecting = protecting_flags(ready.folder.campaign, linked_places(ready.frozen))
         words = [word for flag, value in own.items() if value is not None for word in (flag, str(value))]
         return headless_command(
             _prompt(ready.task, progress, answer),
@@ -166,7 +168,7 @@ class SessionRuns:
             model=ready.task.model,
             session_id=self._notes.state.session_id,
             max_turns=settings.max_turns,
-            flags=(*settings.flags, *flags, *words, *protecting_flags(ready.folder.campaign), "--end-with-parent"),
+            flags=(*settings.flags, *flags, *words, *protecting, "--end-with-parent"),
         )
 
     def _outer_limit(self) -> float | None:

@@ -70,6 +70,17 @@ def top_of_project(frozen: FrozenCampaign) -> Path:
     return source if git_folder is None else git_folder.parent
 
 
+def linked_places(frozen: FrozenCampaign) -> Sequence[Path]:
+    """Return the canonical places of the project to which workspaces have links, as far as they exist."""
+    return [
+        place for path in frozen.campaign.workspace.linked if (place := canonical_path(_linked(frozen, path))).exists()
+    ]
+
+
+def _linked(frozen: FrozenCampaign, path: str) -> Path:
+    return Path(frozen.source) / path
+
+
 async def make_workspace(frozen: FrozenCampaign, attempt: AttemptFolder) -> str:
     """Make the files of an attempt, in place of what a kill left half-made, and return their base.
 
@@ -89,6 +100,7 @@ async def make_workspace(frozen: FrozenCampaign, attempt: AttemptFolder) -> str:
         await remove_workspace(frozen, attempt)
         try:
             left_out = await (_make_worktree if is_worktree(frozen) else copy_project)(frozen, attempt)
+            await to_thread.run_sync(_make_links, frozen, attempt)
             break
         except ToolError:
             if pause is None or not is_worktree(frozen):
@@ -180,6 +192,22 @@ async def _make_worktree(frozen: FrozenCampaign, attempt: AttemptFolder) -> dict
     if not working_folder(frozen, attempt).is_dir():
         raise ConfigError(f"the commit {frozen.commit} has no folder {_inside(frozen)}; commit it first")
     return {}
+
+
+def _make_links(frozen: FrozenCampaign, attempt: AttemptFolder) -> None:
+    """Link to the files of the project that attempts share, in place of what git or a copy has there."""
+    for path in frozen.campaign.workspace.linked:
+        target, place = _linked(frozen, path), working_folder(frozen, attempt) / path
+        if not target.exists():
+            raise UnfitError(f"workspace.linked: {target} is not on this machine; mount its folder at the same place")
+        try:
+            if place.is_dir() and not place.is_symlink():
+                folder_tree.remove_tree(place)
+            place.unlink(missing_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(target)
+        except OSError as error:
+            raise ToolError(f"{place} could not be linked to {target}: {error.strerror}") from error
 
 
 async def _keep_beginning(attempt: AttemptFolder, left_out: Mapping[str, str]) -> str:

@@ -5,7 +5,8 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 
-from panpan.batch.store.records import Rates, Result, Running, Spent, utc_now
+from panpan.batch.store.records import Rates, Result, Running, Spent
+from panpan.receipts.receipt import utc_now
 
 _LEAST_RESULTS = 2
 _HOUR_S = 3_600.0

@@ -36,14 +36,20 @@ class Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
 
 
-class Verify(Table):
-    """The command that decides if an attempt passes. It runs in the attempt's workspace and in the sandbox."""
+class CommandLine(Table):
+    """A command that runs in an attempt's workspace and in the sandbox."""
 
     command: Text
     """A line for `/bin/sh`; `{seed}` is the value of the axis seed."""
-    timeout_s: float = Field(default=600.0, gt=0, le=86_400)
+    timeout_s: float = Field(default=3_600.0, gt=0, le=86_400 * 7)
     network: bool = False
     """True if it may use the network."""
+
+
+class Verify(CommandLine):
+    """The command that decides if an attempt passes."""
+
+    timeout_s: float = Field(default=600.0, gt=0, le=86_400)
 
 
 def _as_verify(value: Any) -> Any:
@@ -58,7 +64,14 @@ class InlineTask(Table):
     """`[[task]]`, or a line of a JSONL file."""
 
     id: Text = Field(max_length=200)
-    prompt: Text
+    prompt: Text | None = None
+    """Prompt for a model; a task has a prompt or a command."""
+    command: Text | None = None
+    """A line for `/bin/sh` that is the whole attempt; it needs no model, and its exit code decides."""
+    timeout_s: float = Field(default=3_600.0, gt=0, le=86_400 * 7)
+    """Most seconds of the command."""
+    network: bool = False
+    """True if the command may use the network."""
     files: tuple[Text, ...] = Field(default=(), strict=False)
     """Patterns of the files that the task is about, such as `src/**`; changes elsewhere count against an attempt."""
     verify: OptionalVerify = None
@@ -106,6 +119,10 @@ class WorkspaceSettings(Table):
     """A git worktree at a commit, or a copy of the folder as it is."""
     commit: Text = "HEAD"
     """Commit of the worktrees. The campaign keeps to the one that it names when it begins."""
+    linked: tuple[Text, ...] = Field(default=(), strict=False)
+    """Files and folders of the project, such as data, that each attempt sees where they are and cannot change."""
+    left_out: tuple[Text, ...] = Field(default=(), strict=False)
+    """Files and folders of the project that a copy does not have."""
     keep: bool = True
     """False: the files of an attempt are removed once it has its result. Its changes are kept, so pick still works."""
     environment: Literal["none", "uv"] = "none"

@@ -4,6 +4,7 @@ The rule: what cannot work, or would work against the campaign, is found before 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import TypeAlias
 
 from panpan.batch.definition.campaign import Campaign
@@ -97,6 +98,27 @@ def _workspace(campaign: Campaign) -> Iterator[Problem]:
         yield ("workspace", "commit"), "workspace.commit begins with a dash; name a commit, branch or tag"
 
 
+def _shared_files(campaign: Campaign) -> Iterator[Problem]:
+    workspace = campaign.workspace
+    for key, paths in (("linked", workspace.linked), ("left_out", workspace.left_out)):
+        for path in paths:
+            if not _is_inside(path):
+                yield (
+                    ("workspace", key),
+                    f"workspace.{key} has {shown(path)}, which is no path in the project; write one such as data/raw",
+                )
+    if workspace.left_out and workspace.isolation == "worktree":
+        yield (
+            ("workspace", "left_out"),
+            "workspace.left_out is for copies, and a worktree has all of its commit; remove it",
+        )
+
+
+def _is_inside(path: str) -> bool:
+    parts = PurePosixPath(path).parts
+    return bool(parts) and not path.startswith("/") and ".." not in parts and ".git" not in parts and path.isprintable()
+
+
 def _machines(campaign: Campaign) -> Iterator[Problem]:
     # each is part of a line of the job's script, and a line feed would begin a command that no question shows
     for name in ("memory", "walltime", "queue", "account"):
@@ -174,4 +196,12 @@ def _own_flag(before: str, word: str) -> str | None:
     return _SHORT.get(letters.lstrip("yqv")[:1])
 
 
-_RULES: Sequence[Callable[[Campaign], Iterator[Problem]]] = (_tasks, _axes, _budget, _workspace, _machines, _flags)
+_RULES: Sequence[Callable[[Campaign], Iterator[Problem]]] = (
+    _tasks,
+    _axes,
+    _budget,
+    _workspace,
+    _shared_files,
+    _machines,
+    _flags,
+)

@@ -5,16 +5,16 @@ Trust in a campaign is no trust in a project, even in the same folder: its root 
 """
 
 import shlex
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from math import prod
 from typing import TypeAlias
 
 from anyio import to_thread
 
 from panpan.batch.definition.begun_here import is_from_elsewhere, note_begun
-from panpan.batch.definition.campaign import Verify
+from panpan.batch.definition.campaign import CommandLine
 from panpan.batch.definition.campaign_file import LoadedCampaign
-from panpan.batch.definition.written_tasks import written_tasks
+from panpan.batch.definition.written_tasks import WrittenTask, written_tasks
 from panpan.batch.store.wording import value_text
 from panpan.config.keys import shown
 from panpan.config.trust import Changed, Trusted, TrustState, TrustStore, Untrusted
@@ -87,17 +87,20 @@ class CampaignTrust:
         """Yield what runs, and with what it may run; an item may have several lines."""
         campaign = self.loaded.campaign
         attempt, workspace, slurm = campaign.attempt, campaign.workspace, campaign.where.slurm
-        yield f"panpan, {self._times()}, with the flags: {shlex.join(attempt.flags) or 'none'}"
+        tasks = self._written()
+        runner = _runner(tasks, has_prompts=campaign.tasks.each is not None)
+        yield f"{runner}, {self._times()}, with the flags: {shlex.join(attempt.flags) or 'none'}"
         if campaign.tasks.each is not None:
             yield f"task for each file: {campaign.tasks.each}"
         if campaign.model is not None:
             yield f"model: {campaign.model}"
         commit = f" at {workspace.commit}" if workspace.isolation == "worktree" else ""
         yield f"files: {workspace.isolation} of {self.loaded.source}{commit}"
+        yield from (f"link in each of them: {path}" for path in workspace.linked)
         if campaign.home is not None:
             yield f"panpan home, with settings and keys: {self.loaded.home}"
-        for verify in self._verify_commands():
-            yield f"verify{' with the network' if verify.network else ''}: {verify.command}"
+        yield from _command_lines("command", [task.command for task in tasks])
+        yield from _command_lines("verify", [campaign.verify, *(task.verify for task in tasks)])
         if workspace.environment != "none":
             yield "uv: makes the environment of the project, with the network"
         if workspace.setup is not None:
@@ -116,14 +119,12 @@ class CampaignTrust:
         tasks = written * prod(map(len, campaign.axes.values()))
         return f"{tasks * campaign.attempts:,} times (tasks: {tasks:,}, attempts at each: {campaign.attempts:,})"
 
-    def _verify_commands(self) -> Iterator[Verify]:
+    def _written(self) -> Sequence[WrittenTask]:
+        """Return the tasks that are written one by one."""
         campaign = self.loaded.campaign
         without_files = campaign.tasks.model_copy(update={"each": None})
         own = campaign.model_copy(update={"tasks": without_files})
-        tasks = written_tasks(own, self.loaded.folder.path, self.loaded.jsonl)
-        given = (campaign.verify, *(task.verify for task in tasks))
-        known = {(one.command, one.network): one for one in given if one is not None}
-        yield from known.values()
+        return written_tasks(own, self.loaded.folder.path, self.loaded.jsonl)
 
     def _limits(self) -> Iterator[str]:
         campaign = self.loaded.campaign
@@ -135,6 +136,19 @@ class CampaignTrust:
     @property
     def _store(self) -> TrustStore:
         return TrustStore(self.loaded.users_home)
+
+
+def _runner(tasks: Sequence[WrittenTask], *, has_prompts: bool) -> str:
+    commands = [task.command is not None for task in tasks]
+    if not any(commands):
+        return "panpan"
+    return "panpan or commands" if has_prompts or not all(commands) else "commands"
+
+
+def _command_lines(name: str, lines: Sequence[CommandLine | None]) -> Iterator[str]:
+    known = {(one.command, one.network): one for one in lines if one is not None}
+    for one in known.values():
+        yield f"{name}{' with the network' if one.network else ''}: {one.command}"
 
 
 def _indented(items: Iterator[str]) -> Iterator[str]:

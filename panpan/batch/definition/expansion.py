@@ -13,8 +13,9 @@ from hashlib import blake2b
 from itertools import product
 from math import prod
 from pathlib import Path
+from typing import TypeVar
 
-from panpan.batch.definition.campaign import Axes, AxisValue, Campaign, Verify
+from panpan.batch.definition.campaign import Axes, AxisValue, Campaign, CommandLine, Verify
 from panpan.batch.definition.written_tasks import MAX_TASKS, WrittenTask, written_tasks
 from panpan.batch.store.records import Task
 from panpan.batch.store.wording import value_text
@@ -29,6 +30,8 @@ MAX_PROMPT_BYTES = 120_000
 """A prompt is one word of a command line, which Linux limits to 128 KiB (execve(2), MAX_ARG_STRLEN)."""
 MAX_TOTAL_BYTES = 256_000_000
 """All prompts together."""
+
+LineT = TypeVar("LineT", bound=CommandLine)
 
 _PLACEHOLDER = compile_late(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -67,12 +70,22 @@ def expand(campaign: Campaign, folder: Path, jsonl: Mapping[str, bytes]) -> Sequ
     return tuple(tasks.values())
 
 
-def digest_of(name: str, prompt: str, *, axes: Axes, model: str | None, files: Sequence[str], verify: object) -> str:
+def digest_of(
+    name: str,
+    prompt: str,
+    *,
+    axes: Axes,
+    model: str | None,
+    files: Sequence[str],
+    verify: object,
+    command: object = None,
+) -> str:
     """Return the id of a task: 16 hex digits of BLAKE2b over its fields as JSON with sorted keys.
 
     Empty fields do not count, so that a field that a later panpan adds changes no ids.
     """
     fields = {"name": name, "prompt": prompt, "axes": axes, "model": model, "files": list(files), "verify": verify}
+    fields["command"] = command
     given = {key: value for key, value in fields.items() if value}
     text = json.dumps(given, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return blake2b(text.encode("ascii"), digest_size=8).hexdigest()
@@ -113,8 +126,8 @@ def _require_no_typo(campaign: Campaign, written: Sequence[WrittenTask]) -> None
     """
     places: dict[str, str] = {}
     for one in written:
-        verify = one.verify or campaign.verify
-        for name in _PLACEHOLDER.findall(f"{one.prompt}\n{verify.command if verify else ''}"):
+        lines = [line.command for line in (one.command, _verify_of(campaign, one)) if line is not None]
+        for name in _PLACEHOLDER.findall("\n".join((one.prompt, *lines))):
             places.setdefault(name, one.place)
     unknown = [name for name in places if name not in {"file", "text", *campaign.axes}]
     for axis in campaign.axes:
@@ -152,16 +165,36 @@ def _task(campaign: Campaign, written: WrittenTask, axes: Axes, of_file: Mapping
     values = {name: value_text(value) for name, value in axes.items()}
     prompt = _filled(written.prompt, {**values, **of_file})
     _require_word(prompt, f"{written.place}: the prompt")
-    verify = written.verify or campaign.verify
+    verify, command = _verify_of(campaign, written), written.command
     if verify is not None:
         in_command = {name: value for name, value in of_file.items() if name != "text"}
-        verify = _filled_verify(verify, {**values, **in_command}, written.place)
+        verify = _filled_line(verify, {**values, **in_command}, written.place, "verify")
+    if command is not None:
+        command = _filled_line(command, values, written.place, "command")
     chosen = axes.get("model", campaign.model)
     model = None if chosen is None else value_text(chosen)
     files = tuple(written.files)
-    as_json = None if verify is None else verify.model_dump(exclude_defaults=True)
-    id_ = digest_of(written.id, prompt, axes=axes, model=model, files=files, verify=as_json)
-    return Task(id=id_, name=written.id, prompt=prompt, axes=axes, model=model, files=files, verify=verify)
+    id_ = digest_of(
+        written.id,
+        prompt,
+        axes=axes,
+        model=model,
+        files=files,
+        verify=_as_json(verify),
+        command=_as_json(command),
+    )
+    return Task(
+        id=id_, name=written.id, prompt=prompt, axes=axes, model=model, files=files, verify=verify, command=command
+    )
+
+
+def _verify_of(campaign: Campaign, written: WrittenTask) -> Verify | None:
+    """Return the verify command of a task; None if there is none, or the task is a command, which judges itself."""
+    return None if written.command is not None else written.verify or campaign.verify
+
+
+def _as_json(line: CommandLine | None) -> object:
+    return None if line is None else line.model_dump(exclude_defaults=True)
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
@@ -179,13 +212,13 @@ def _require_word(text: str, what: str) -> None:
         )
 
 
-def _filled_verify(verify: Verify, values: Mapping[str, str], place: str) -> Verify:
-    """Return the verify command with the values as words of the shell.
+def _filled_line(line: LineT, values: Mapping[str, str], place: str, key: str) -> LineT:
+    """Return a command line with the values as words of the shell.
 
     Raises:
         ConfigError: A placeholder stands in quotes, so that the shell would read its value as more than a word.
     """
-    command = verify.command
+    command = line.command
     parts: list[str] = []
     end = 0
     for found in _PLACEHOLDER.finditer(command):
@@ -195,16 +228,16 @@ def _filled_verify(verify: Verify, values: Mapping[str, str], place: str) -> Ver
         quoted = shlex.quote(value)
         if quoted != value and _may_be_quoted(command[: found.start()]):
             raise ConfigError(
-                f"{place}: verify has {found[0]} in quotes, and its value {shown(quoted)} is quoted by panpan; "
+                f"{place}: {key} has {found[0]} in quotes, and its value {shown(quoted)} is quoted by panpan; "
                 "write the placeholder without quotes"
             )
         parts += [command[end : found.start()], quoted]
         end = found.end()
     if not parts:
-        return verify
+        return line
     filled = "".join([*parts, command[end:]])
-    _require_word(filled, f"{place}: the verify command")
-    return verify.model_copy(update={"command": filled})
+    _require_word(filled, f"{place}: {key}")
+    return line.model_copy(update={"command": filled})
 
 
 _UNCLEAR = ("`", "<<", "$'", '$"', "$(", "${", "#")

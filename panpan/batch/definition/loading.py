@@ -154,6 +154,8 @@ def _require_same_files(loaded: LoadedCampaign, earlier: FrozenCampaign) -> str:
         "workspace.source": (str(loaded.source), earlier.source),
         "workspace.isolation": (campaign.workspace.isolation, before.workspace.isolation),
         "workspace.commit": (campaign.workspace.commit, before.workspace.commit),
+        "workspace.linked": (campaign.workspace.linked, before.workspace.linked),
+        "workspace.left_out": (campaign.workspace.left_out, before.workspace.left_out),
         "home": (home, earlier.home),
     }
     for key, (now, then) in changes.items():

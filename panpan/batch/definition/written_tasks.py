@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
-from panpan.batch.definition.campaign import Campaign, InlineTask, Verify
+from panpan.batch.definition.campaign import Campaign, CommandLine, InlineTask, Verify
 from panpan.batch.store.folder import OWN_FILES
 from panpan.config.faults import fault, first_of, suggestion
 from panpan.config.keys import dotted, shown
@@ -35,9 +35,12 @@ class WrittenTask:
     place: str
     """The place where it is written, for errors: such as `campaign.toml: task 3` or `more.jsonl:12`."""
     id: str
-    prompt: str
+    prompt: str = ""
+    """Empty if there is a command."""
+    command: CommandLine | None = None
     files: Sequence[str] = ()
     verify: Verify | None = None
+    """Instead of the campaign's."""
     file: Path | None = None
     """The file that it is for, absolute."""
 
@@ -92,11 +95,31 @@ def _all(campaign: Campaign, folder: Path, jsonl: Mapping[str, bytes]) -> Iterat
 
 
 def _written(task: InlineTask, place: str) -> WrittenTask:
+    if problem := _problem_of(task):
+        raise ConfigError(f"{place}: {problem}")
     try:
         file_matcher(task.files)
     except ConfigError as error:
         raise ConfigError(f"{place}: {error}") from error
-    return WrittenTask(place, task.id, task.prompt, task.files, task.verify)
+    if task.command is None:
+        return WrittenTask(place, task.id, task.prompt or "", files=task.files, verify=task.verify)
+    line = CommandLine(command=task.command, timeout_s=task.timeout_s, network=task.network)
+    return WrittenTask(place, task.id, command=line, files=task.files)
+
+
+_OF_COMMAND = ("timeout_s", "network")
+
+
+def _problem_of(task: InlineTask) -> str:
+    """Return what is wrong with a task; empty if nothing is."""
+    if task.command is None:
+        if task.prompt is None:
+            return "there is no prompt and no command; write one of the two"
+        lost = [key for key in _OF_COMMAND if key in task.model_fields_set]
+        return f"{lost[0]} is for a command, and the task has a prompt; remove it" if lost else ""
+    if task.prompt is not None:
+        return "there is a prompt and a command; make two tasks of them"
+    return "verify is for a prompt, and the exit code decides about a command; remove it" if task.verify else ""
 
 
 def file_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:

@@ -14,9 +14,9 @@ import click
 
 from panpan.batch.attempts.panpan_run import PANPAN
 from panpan.batch.attempts.protection import protecting_flags
-from panpan.batch.attempts.workspace import working_folder
+from panpan.batch.attempts.workspace import linked_places, working_folder
 from panpan.batch.definition.begun_here import require_begun_here
-from panpan.batch.faces.following import EventReader, follow
+from panpan.batch.faces.following import AttemptReader, follow
 from panpan.batch.store.folder import AttemptFolder, CampaignFolder
 from panpan.batch.store.lease import Lease, holder_of
 from panpan.batch.store.naming import Named, find_named
@@ -42,11 +42,11 @@ async def attach(folder: CampaignFolder, word: str) -> int:
         raise ConfigError(f"{label} has not begun; {batch_command('status', folder.path)} shows what runs")
     if (holder := await holder_of(attempt.lease)) is not None:
         click.echo(f"{label} runs on {clean_line(holder.host)}; Ctrl+C leaves it running", err=True)
-        await follow(attempt.events, lambda: _is_over(attempt), click.echo)
-    elif sys.stdin.isatty() and sys.stdout.isatty():
+        await follow(AttemptReader(attempt, named.task), lambda: _is_over(attempt), click.echo)
+    elif named.task.command is None and sys.stdin.isatty() and sys.stdout.isatty():
         return await open_by_hand(folder, named.task, attempt, state)
     else:
-        for line in EventReader(attempt.events).read():
+        for line in AttemptReader(attempt, named.task).read(is_over=True):
             click.echo(line)
     for line in _end_lines(folder, named, attempt):
         click.echo(line)
@@ -105,7 +105,7 @@ async def open_by_hand(
         raise ConfigError(f"the files of {label} are gone: {attempt.workspace}")
     async with Lease(attempt.lease):
         model = ["--model", task.model] if task.model else []
-        where = ["--cwd", str(working_folder(frozen, attempt)), *protecting_flags(folder.path)]
+        where = ["--cwd", str(working_folder(frozen, attempt)), *protecting_flags(folder.path, linked_places(frozen))]
         words = ["-r", state.session_id, *where, *model]
         env = {**os.environ, "PANPAN_HOME": frozen.home}
         click.echo(f"opens the session of {label}; what you do there goes on in its files, with its budget", err=True)
@@ -138,7 +138,9 @@ def _end_lines(folder: CampaignFolder, named: Named, attempt: AttemptFolder) -> 
         if result.message:
             yield clean_for_terminal(result.message)
         if result.verdict is not None:
-            yield f"--- verify: exit code {result.verdict.exit_code}"
+            name = "verify" if named.task.command is None else "command"
+            yield f"--- {name}: exit code {result.verdict.exit_code}"
+        if result.verdict is not None and named.task.command is None:
             yield clean_for_terminal(result.verdict.output).strip()
     elif (needs := attempt.needs()) is not None:
         yield f"--- waits for you ({needs.kind}): {clean_line(needs.text)}"

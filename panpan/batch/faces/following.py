@@ -5,11 +5,12 @@ The rule: it is text of a model and of commands, so all of it is made harmless f
 
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import anyio
 
+from panpan.batch.store.folder import AttemptFolder
+from panpan.batch.store.records import Task
 from panpan.batch.store.wording import money
 from panpan.integrations.headless import lines_of
 from panpan.session.export.transcript import call_title
@@ -25,25 +26,30 @@ _PIECE = 1_000_000
 _POLL_S = 0.25
 
 
-class EventReader:
-    """Reads the events of an attempt as they are written.
+class AttemptReader:
+    """Reads what an attempt prints as it is written.
 
     Args:
-        path: `events.jsonl`, which need not exist yet.
+        attempt: The attempt, which need not have begun yet.
+        task: Its task.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, attempt: AttemptFolder, task: Task) -> None:
+        self._path = attempt.events if task.command is None else attempt.output
+        self._shown = _of_events if task.command is None else _of_output
         self._offset = 0
 
-    def read(self) -> Iterator[str]:
-        """Yield the lines to show for the events that have come since the last call."""
-        while text := self._next():
-            for event in lines_of(text):
-                yield from event_lines(event)
+    def read(self, *, is_over: bool = False) -> Iterator[str]:
+        """Yield the lines to show for what has come since the last call.
 
-    def _next(self) -> str:
-        """Return the next whole lines; a line without an end is still being written."""
+        Args:
+            is_over: True if nothing more comes, so that a line without an end is whole.
+        """
+        while text := self._next(is_over=is_over):
+            yield from self._shown(text)
+
+    def _next(self, *, is_over: bool) -> str:
+        """Return the next whole lines; a line without an end may still be written."""
         try:
             with self._path.open("rb") as file:
                 if os.fstat(file.fileno()).st_size < self._offset:
@@ -54,26 +60,34 @@ class EventReader:
                     data += more
         except FileNotFoundError:
             return ""
-        whole = data[: data.rfind(b"\n") + 1]
+        whole = data if is_over else data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)
         return whole.decode(errors="replace")
 
 
 async def follow(
-    path: Path,
+    reader: AttemptReader,
     is_over: Callable[[], Awaitable[bool]],
     show: Callable[[str], None],
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
 ) -> None:
-    """Show the events of an attempt until it is over."""
-    reader = EventReader(path)
+    """Show what an attempt prints until it is over."""
     while True:
         over = await is_over()  # asked before the last look, so that nothing is missed
-        for line in reader.read():
+        for line in reader.read(is_over=over):
             show(line)
         if over:
             return
         await sleep(_POLL_S)
+
+
+def _of_events(text: str) -> Iterator[str]:
+    for event in lines_of(text):
+        yield from event_lines(event)
+
+
+def _of_output(text: str) -> Iterator[str]:
+    yield from clean_for_terminal(text).removesuffix("\n").split("\n")
 
 
 def event_lines(event: Mapping[str, Any]) -> Iterator[str]:

@@ -13,7 +13,7 @@
     state/ID/picked.json           the attempt whose changes were brought into the project
     state/ID/attempt-N/            one attempt:
         attempt.json  result.json  needs.json  answer.json  cancel  lease/
-        workspace-ID-N/  venv/  changes.patch  events.jsonl  receipts.jsonl  index
+        workspace-ID-N/  venv/  changes.patch  events.jsonl  output.txt  receipts.jsonl  index
 
 The rule: other machines read it at the same moment, over file systems without locks. So every file comes by a rename
 and whole, and what only grows has one writer.
@@ -26,11 +26,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from panpan.batch.store.records import Answer, AttemptState, FrozenCampaign, Key, Needs, Record, Result, Task
 from panpan.batch.store.wording import batch_command
 from panpan.errors import ConfigError, OutputError, ToolError
+from panpan.receipts.receipt import Receipt
 from panpan.system.files.atomic_write import FileChangedError, write_atomic
 from panpan.system.files.canonical import canonical_path
 from panpan.types.dataclass import dataclass
@@ -117,7 +118,7 @@ def open_to_append(path: Path) -> BinaryIO:
     return file
 
 
-def append_line(path: Path, record: Record) -> None:
+def append_line(path: Path, record: BaseModel) -> None:
     """Add a record to a file of lines.
 
     Raises:
@@ -180,9 +181,32 @@ class AttemptFolder:
         return self.path / "events.jsonl"
 
     @property
+    def output(self) -> Path:
+        """All that the command of a task printed."""
+        return self.path / "output.txt"
+
+    @property
     def receipts(self) -> Path:
         """One JSON object for each command that the campaign ran."""
         return self.path / "receipts.jsonl"
+
+    def read_receipts(self) -> Sequence[Receipt]:
+        """Return the receipts of all commands so far, in their order; lines that a crash has torn are left out.
+
+        Raises:
+            ConfigError: They cannot be read.
+        """
+        try:
+            lines = self.receipts.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise ConfigError(f"{self.receipts} cannot be read: {error.strerror}") from error
+        found = list[Receipt]()
+        for line in filter(None, lines):
+            with suppress(ValidationError):
+                found.append(Receipt.model_validate_json(line))
+        return found
 
     @property
     def lease(self) -> Path:

@@ -4,21 +4,15 @@ All are JSON on disk, and written whole. Unknown fields are ignored, so that an 
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from panpan.batch.definition.campaign import AxisValue, Campaign, Verify
+from panpan.batch.definition.campaign import AxisValue, Campaign, CommandLine, Verify
 from panpan.batch.store.wording import attempt_label, task_label
 
 Key: TypeAlias = tuple[str, int]
 """Task id and number of an attempt."""
-
-
-def utc_now() -> str:
-    """Return the time of this machine's clock as records have it, ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 class Record(BaseModel):
@@ -34,12 +28,22 @@ class Task(Record):
     """Digest of all that follows; the name of its folder in `state/`."""
     name: str
     """Id of the task in `campaign.toml`; tasks that differ in axes alone share it."""
-    prompt: str
-    """With the values of the axes filled in."""
+    prompt: str = ""
+    """With the values of the axes filled in; empty if there is a command."""
     axes: Mapping[str, AxisValue] = Field(default_factory=dict)
     model: str | None = None
     files: tuple[str, ...] = ()
     verify: Verify | None = None
+    command: CommandLine | None = None
+    """The command that is the whole attempt, without a model."""
+
+    @model_serializer(mode="wrap")
+    def _without_unused(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what earlier campaigns do not have, so that their `tasks.jsonl` stays as it is."""
+        fields: dict[str, Any] = serialize(self)
+        if self.command is None:
+            fields.pop("command", None)
+        return fields
 
     @property
     def label(self) -> str:
@@ -171,37 +175,13 @@ class Answer(Record):
 
 
 class Verdict(Record):
-    """The end of the verify command, which runs after the last change."""
+    """The end of the verify command, which runs after the last change, or of the command of a task."""
 
     exit_code: int
     seconds: float
     timed_out: bool = False
     output: str = ""
     """The end of what it printed."""
-
-
-class Receipt(Record):
-    """A line of `receipts.jsonl`: a command that the campaign ran in an attempt."""
-
-    name: str
-    """Such as "setup" and "verify"."""
-    argv: tuple[str, ...]
-    cwd: str
-    began_at: str
-    """UTC by the clock of the host, ISO 8601."""
-    ended_at: str
-    seconds: float
-    exit_code: int | None
-    """None if it was stopped on its way."""
-    timed_out: bool
-    box: str
-    """Sandbox that held it; "off" if it ran in none."""
-    network: bool | tuple[str, ...]
-    """True if it had the network; or the hosts that it could reach."""
-    output_bytes: int
-    output_digest: str
-    """BLAKE2b of all that it printed, 16 bytes in hex."""
-    host: str
 
 
 class Changes(Record):
@@ -228,10 +208,11 @@ class Changes(Record):
 
 
 Status: TypeAlias = Literal["passed", "failed", "done", "error", "cancelled"]
-"""passed and failed: by the verify command; done: there is none; error: the attempt could not be made."""
+"""passed and failed: by the verify command, or that of the task; done: there is none; error: the attempt could not be
+made."""
 
-EndedBy: TypeAlias = Literal["answer", "turns", "budget", "refused", "error", "cancel"]
-"""End of the session: the final answer, a limit, refused calls, an error, or your cancel."""
+EndedBy: TypeAlias = Literal["answer", "turns", "budget", "refused", "error", "cancel", "exit"]
+"""End of the session: the final answer, a limit, refused calls, an error, or your cancel; exit: that of the command."""
 
 
 class Picked(Record):

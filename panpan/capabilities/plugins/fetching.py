@@ -18,20 +18,15 @@ from panpan.capabilities.plugins.source import Source
 from panpan.config.plugins.manifest import PluginError
 from panpan.config.plugins.store import MAX_BYTES, MAX_FILES, SourceFile, read_folder
 from panpan.errors import ConfigError, ToolError
-from panpan.system.environment import user_environment
 from panpan.system.files.archive import UnpackLimits, unpack
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.folder_tree import temporary_folder
 from panpan.system.files.read_file import read_users_file
-from panpan.system.git.git import git_program
-from panpan.system.processes.process import capture
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.git.fetching import GitAddress, fetch_repository, run_fetching_git
 from panpan.system.web.network import GuardedClient, WebNetwork
 from panpan.types.dataclass import dataclass
 
 REGISTRY = "https://registry.npmjs.org"
-GIT_S = 300.0
-"""Most seconds of one command of git."""
 DOWNLOAD_S = 300.0
 """Most seconds to read one answer."""
 _MAX_METADATA_BYTES = 50_000_000
@@ -134,21 +129,8 @@ class Fetcher:
     async def _from_git(self, source: Source, folder: Path) -> Fetched:
         checkout = folder / "checkout"
         checkout.mkdir()
-        await self._git(["init", "--quiet", "--template=", "."], checkout)
-        wanted = source.pinned or source.ref or "HEAD"
-        fetch = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", source.location]
-        try:
-            await self._git([*fetch, wanted], checkout)
-        except ToolError:
-            if not source.pinned:
-                raise
-            await self._git([*fetch, source.ref or "HEAD"], checkout)  # a server that gives no single commits
-        commit = (await self._git(["rev-parse", "FETCH_HEAD"], checkout)).strip()
-        if source.pinned and commit != source.pinned:
-            raise ToolError(f"{source.ref or 'it'} is now {commit[:12]}, and not the commit {source.pinned[:12]}")
-        # stronger than the repository's own attributes, by which it could choose among the filters of the user
-        await to_thread.run_sync(_write_attributes, checkout / ".git" / "info")
-        await self._git(["checkout", "--quiet", "--detach", "FETCH_HEAD"], checkout)
+        address = GitAddress(source.location, source.ref)
+        commit = await fetch_repository(address, checkout, self.env, pinned=source.pinned)
         name = source.location.rstrip("/").rpartition("/")[2].removesuffix(".git")
         return await to_thread.run_sync(_read, checkout, commit, name)
 
@@ -159,41 +141,11 @@ class Fetcher:
         bare = source.ref.removeprefix("refs/").removeprefix("tags/")
         try:
             with temporary_folder("panpan-plugin-") as folder:
-                listed = await self._git(["ls-remote", "--", source.location, f"refs/tags/{bare}"], folder)
+                asking = ["ls-remote", "--", source.location, f"refs/tags/{bare}"]
+                listed = await run_fetching_git(asking, folder, self.env)
         except ToolError:
             return False
         return bool(listed.strip())
-
-    async def _git(self, args: Sequence[str], cwd: Path) -> str:
-        settings = {
-            "core.hooksPath": "/dev/null",
-            "core.fsmonitor": "false",
-            "protocol.ext.allow": "never",
-            "submodule.recurse": "false",
-            "fetch.recurseSubmodules": "false",
-            "gc.auto": "0",
-            "maintenance.auto": "false",
-            "transfer.fsckObjects": "true",
-        }
-        options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
-        env = {name: value for name, value in user_environment(self.env).items() if not name.startswith("GIT_DIR")}
-        env |= {"GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1", "GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file"}
-        command = [git_program(cwd), *options, *args]
-        ran = await capture(command, cwd=cwd, env=env, timeout_s=GIT_S, max_bytes=1_000_000)
-        if ran.timed_out:
-            raise ToolError(f"git {args[0]} took longer than {GIT_S:g} s")
-        if ran.exit_code != 0:
-            said = [clean_line(line) for line in ran.stderr.decode(errors="replace").splitlines() if line.strip()]
-            told = next(
-                (line for line in said if line.startswith("fatal:")), said[-1] if said else f"code {ran.exit_code}"
-            )
-            raise ToolError(f"git {args[0]} failed: {told.removeprefix('fatal: ')}")
-        return ran.stdout.decode(errors="replace")
-
-
-def _write_attributes(folder: Path) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / "attributes").write_text("* -filter -ident -text -working-tree-encoding\n")
 
 
 def _read(folder: Path, revision: str, name: str = "") -> Fetched:

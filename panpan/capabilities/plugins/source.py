@@ -7,18 +7,16 @@ from typing import Any, Literal, TypeAlias
 
 from panpan.errors import ConfigError
 from panpan.system.files.archive import is_archive
+from panpan.system.git.fetching import GIT_SCHEMES, GITHUB, SCP, checked_address, git_address
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
 SourceKind: TypeAlias = Literal["folder", "archive", "url", "git", "npm"]
 
-_GITHUB = compile_late(r"[A-Za-z0-9](?:[\w.-]*\w)?/[\w.-]*\w")
-_SCP = compile_late(r"[\w.-]+@[\w.-]+:(?!//).+")
 _NPM = compile_late(r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
 _REF = compile_late(r"\w[\w./+@-]*")
 _HASH = compile_late(r"[0-9a-f]{64}")
 _COMMIT = compile_late(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_GIT_SCHEMES = ("git+https://", "git+ssh://", "git+file://", "ssh://", "git://", "file://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +57,11 @@ def _parsed(text: str, cwd: Path) -> Source:
         if is_archive(path.name):
             return Source("archive", str(path.absolute()))
         raise ConfigError(f"{text} is neither a folder nor an archive; give the folder of the plug-in")
-    written, _, ref = text.partition("#")
-    if written.startswith(("https://", "http://")):
-        if is_archive(written):
-            return Source("url", written)
-        return _git(written, ref)
-    if written.startswith(_GIT_SCHEMES) or _SCP.fullmatch(written):
-        return _git(written.removeprefix("git+"), ref)
-    if _GITHUB.fullmatch(written):
-        return _git(f"https://github.com/{written}", ref)
+    written = text.partition("#")[0]
+    if written.startswith(("https://", "http://")) and is_archive(written):
+        return Source("url", written)
+    if (address := git_address(text)) is not None:
+        return Source("git", address.location, address.ref)
     raise ConfigError(
         f"{text} is not there, and no source; give a folder, an archive, the address of a git repository, "
         "OWNER/NAME on GitHub, or npm:NAME"
@@ -75,11 +69,8 @@ def _parsed(text: str, cwd: Path) -> Source:
 
 
 def _git(location: str, ref: str) -> Source:
-    if ref and not _REF.fullmatch(ref):
-        raise ConfigError(f"#{ref} names no branch, tag or commit")
-    if location.startswith("-"):
-        raise ConfigError(f"{location} is no address")
-    return Source("git", location, ref)
+    address = checked_address(location, ref)
+    return Source("git", address.location, address.ref)
 
 
 def _package(text: str) -> Source:
@@ -108,7 +99,7 @@ def source_of_entry(given: Any, catalogue: Source) -> Source:
     match texts.get("source", texts.get("type")):
         case "local" | "path":
             return replace(catalogue, path=_below(catalogue.path, texts.get("path", "")))
-        case "github" if _GITHUB.fullmatch(repository := texts.get("repo", "")):
+        case "github" if GITHUB.fullmatch(repository := texts.get("repo", "")):
             return replace(_git(f"https://github.com/{repository}", ref), path=path, pinned=commit)
         case "url" | "git" | "git-subdir" if "url" in texts:
             address = _repository(texts["url"], catalogue)
@@ -132,11 +123,11 @@ def source_of_entry(given: Any, catalogue: Source) -> Source:
 
 def _repository(address: str, catalogue: Source) -> str:
     """Return the address of a repository in a catalogue; raise `ConfigError` for one that may not stand there."""
-    full = f"https://github.com/{address}" if _GITHUB.fullmatch(address) else address
+    full = f"https://github.com/{address}" if GITHUB.fullmatch(address) else address
     is_here = catalogue.kind in ("folder", "archive") or catalogue.location.startswith("file:")
     if full.startswith(("file:", "git+file:")) and not is_here:
         raise ConfigError("a catalogue from elsewhere may not name files of this machine")
-    if not full.startswith(("https://", *_GIT_SCHEMES)) and not _SCP.fullmatch(full):
+    if not full.startswith(("https://", *GIT_SCHEMES)) and not SCP.fullmatch(full):
         raise ConfigError(f"the address {address[:100]} in the catalogue is none of a git repository")
     return full.removeprefix("git+")
 

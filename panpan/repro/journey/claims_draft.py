@@ -1,0 +1,99 @@
+"""Draft of a model: the copy of claims.toml that it edits, and what of it counts.
+
+The rule: what the paper says is not for a model to change. Of a claim that was there, only the way to the number
+counts: command, extract, seeds, needs and time. A model adds claims only where there were none at all, and never says
+what makes a number right: no tolerance, no confirmation and no reason why nobody can run it.
+"""
+
+from collections.abc import Sequence
+
+from panpan.repro.claims.claim import Claim, Claims, Tolerance
+from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
+
+_OF_MODEL = ("command", "timeout_s", "extract", "seed", "seeds", "needs")
+"""Fields that a model may fill in."""
+_OF_PERSON = {"tolerance": Tolerance.model_construct(), "not_reproducible": "", "confirmed": False}
+"""Fields of a new claim that a model has no say in."""
+_DIGIT = compile_late(r"\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Claims with what a model may say about them."""
+
+    claims: Claims
+    refused: tuple[str, ...] = ()
+    """Changes that do not count, as sentences for people and the model."""
+
+    @property
+    def incomplete(self) -> Sequence[Claim]:
+        """Claims with a number whose command or extract is still missing."""
+        return incomplete(self.claims)
+
+
+def has_number(claim: Claim) -> bool:
+    """True if the paper gives a number for the claim."""
+    return bool(_DIGIT.search(claim.value))
+
+
+def incomplete(claims: Claims) -> Sequence[Claim]:
+    """Return the claims with a number to which a command or an extract is missing."""
+    return [
+        claim for claim in claims.claim if has_number(claim) and not claim.not_reproducible and not is_complete(claim)
+    ]
+
+
+def merged(before: Claims, draft: Claims) -> Merged:
+    """Return the claims with what counts of a draft.
+
+    Args:
+        before: The claims as the model found them.
+        draft: Its copy as it left it.
+    """
+    refused: list[str] = []
+    if before.claim:
+        claims = _completed(before.claim, draft.claim, refused)
+    else:
+        claims = tuple(claim.model_copy(update=_OF_PERSON) for claim in draft.claim)
+    environment = draft.environment if before.environment == type(before.environment)() else before.environment
+    known = {one.path for one in before.data}
+    data = (*before.data, *(one for one in draft.data if one.path not in known))
+    together = before.model_copy(update={"claim": claims, "environment": environment, "data": data})
+    return Merged(together, tuple(refused))
+
+
+def _completed(before: Sequence[Claim], draft: Sequence[Claim], refused: list[str]) -> tuple[Claim, ...]:
+    by_id = {claim.id: claim for claim in draft}
+    refused += [f"{one.id}: the paper has no such claim" for one in draft if one.id not in {old.id for old in before}]
+    claims = []
+    for old in before:
+        new = by_id.get(old.id)
+        if new is None:
+            refused.append(f"{old.id}: a claim of the paper stays")
+            claims.append(old)
+            continue
+        refused += [f"{old.id}: {name} stays as it was" for name in _changed_facts(old, new)]
+        if is_complete(old):
+            claims.append(old)
+            continue
+        given = {name: getattr(new, name) for name in _OF_MODEL if name in new.model_fields_set}
+        kept = {"seed": old.seed} if old.seed is not None else {}  # the paper names it
+        claims.append(old.model_copy(update={**given, **kept}))
+    return tuple(claims)
+
+
+def is_complete(claim: Claim) -> bool:
+    """True if a claim's command and extract are given, so that a model has nothing to add."""
+    return bool(claim.command.strip() and claim.extract)
+
+
+def _changed_facts(old: Claim, new: Claim) -> Sequence[str]:
+    names = [name for name in Claim.model_fields if name not in _OF_MODEL and name != "id"]
+    return [name for name in names if not _is_same(getattr(old, name), getattr(new, name))]
+
+
+def _is_same(old: object, new: object) -> bool:
+    if isinstance(old, str) and isinstance(new, str):
+        return old.strip() == new.strip()
+    return old == new

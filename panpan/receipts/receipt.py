@@ -16,20 +16,25 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-HowDigested: TypeAlias = Literal["whole", "parts", "left out", "gone"]
-"""Way in which a file was digested: all of it; its size, ends and samples; not at all; it was gone by then."""
+HowDigested: TypeAlias = Literal["whole", "parts", "left out", "gone", "changed"]
+"""Way in which a file was digested: all of it; its size, ends and samples; not at all; it was gone by then; it changed
+after it was read, so that the digest, if there is one, is of another content than the command may have read."""
 
 
 class FileDigest(_Part):
     """One file as it was."""
 
     path: str
-    """Relative to the workspace, with slashes; absolute if it lies outside."""
+    """Relative to the workspace, with slashes; absolute if it lies outside. A byte of a name that is no UTF-8 is
+    written as `\\xff`."""
     size: int = 0
     """Bytes."""
     sha256: str = ""
     """Hex. Of the whole file; of size and samples if it was digested by parts; empty if it was not digested."""
     how: HowDigested = "whole"
+    changed_ns: int = 0
+    """Time of its last change, nanoseconds since 1970; only of a file that was digested by parts, which do not show
+    every change."""
 
 
 class TestCounts(_Part):
@@ -104,7 +109,8 @@ class Receipt(_Part):
     seeds: Mapping[str, str] = Field(default_factory=dict)
     """Seeds in its words and variables, by name, such as `PYTHONHASHSEED`."""
     inputs: tuple[FileDigest, ...] = ()
-    """Files of the workspace that were opened while it ran, and that it did not write. By path."""
+    """Files of the workspace that were read while it ran, as they were afterwards. A file that it wrote is one only if
+    it was read after that, or if its content from before was ("changed"). By path."""
     outputs: tuple[FileDigest, ...] = ()
     """Files of the workspace that were written while it ran. By path."""
     inputs_are: Literal["opened", "all", "unknown"] = "unknown"
@@ -112,6 +118,8 @@ class Receipt(_Part):
     workspace; unknown: there are none to go by."""
     more_files: int = 0
     """Inputs and outputs beyond the most that a receipt names."""
+    more_inputs: int = 0
+    """Inputs among `more_files`. If there are any, nobody can say that the receipt is fresh."""
     output_bytes: int = 0
     output_sha256: str = ""
     """Hex, of all that it printed."""

@@ -1,0 +1,324 @@
+"""Files of a workspace that are opened and changed while commands run.
+
+The rule: it may name a file that another program opened or changed at that time, and never leaves one out without
+saying so: `FilesSeen.is_complete`.
+"""
+
+import errno
+import os
+import select
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import field
+from threading import Lock, Thread
+
+from panpan.receipts.inotify import (
+    CLOSED_UNWRITTEN,
+    CLOSED_WRITTEN,
+    CREATED,
+    DELETED,
+    IGNORED,
+    IS_FOLDER,
+    MOVED_AWAY,
+    MOVED_HERE,
+    OPENED,
+    OVERFLOW,
+    Inotify,
+)
+from panpan.receipts.workspace_tree import ENVIRONMENT_MARK, ENVIRONMENT_MARKS, is_left_out, walk_folders
+from panpan.types.dataclass import dataclass
+
+MOST_WATCHES = 50_000
+"""Most folders that are watched; each takes about a kilobyte of the kernel's memory."""
+_WRITTEN = CLOSED_WRITTEN | CREATED | MOVED_HERE | MOVED_AWAY | DELETED
+
+
+@dataclass(slots=True)
+class FileEvents:
+    """History of one file during a command."""
+
+    is_new: bool = False
+    """True if it was made meanwhile, as far as is known."""
+    is_written: bool = False
+    """True if it was made, changed, moved or deleted."""
+    is_open: bool = False
+    """True if it was opened and not closed since."""
+    is_read: bool = False
+    """True if it was read, and not changed after that."""
+    was_read_before: bool = False
+    """True if its content from before the command was read, and changed after that."""
+
+
+@dataclass(slots=True)
+class FilesSeen:
+    """Files that were opened or changed in a stretch of time."""
+
+    files: dict[str, FileEvents] = field(default_factory=dict)
+    """By canonical path."""
+    environments: set[str] = field(default_factory=set)
+    """Python environments in the workspace that were used."""
+    is_complete: bool = True
+    """False if events were lost, so that other files may have been opened or changed, too."""
+
+
+class WatchedFiles:
+    """Watches the folders of a workspace. All methods may be called from any thread.
+
+    A thread takes the events while anybody watches, so that new folders are watched soon and the queue does not
+    overflow.
+
+    Args:
+        roots: Folders, canonical.
+        hidden: Canonical folders in them that are not watched.
+        most_watches: Most folders that are watched.
+    """
+
+    def __init__(self, roots: Sequence[str], hidden: Collection[str] = (), *, most_watches: int = MOST_WATCHES) -> None:
+        self._roots = tuple(roots)
+        self._hidden = frozenset(hidden)
+        self._most_watches = most_watches
+        self._lock = Lock()
+        self._inotify: Inotify | None = None
+        self._is_unavailable = False
+        self._folders: dict[int, str] = {}
+        """Watched folders by the number of their watch."""
+        self._environments: dict[int, str] = {}
+        self._reports: dict[int, Callable[[str], None]] = {}
+        self._active: list[FilesSeen] = []
+        self._thread: _Taker | None = None
+
+    @property
+    def is_available(self) -> bool:
+        """False if files cannot be watched here."""
+        return not self._is_unavailable
+
+    def begin(self) -> FilesSeen:
+        """Begin to collect what happens from now on."""
+        seen = FilesSeen()
+        with self._lock:
+            self._prepare()
+            self._take_all()  # of the time before
+            seen.is_complete = not self._is_unavailable
+            self._active.append(seen)
+            if self._inotify is not None and self._thread is None:
+                self._thread = _Taker(self._inotify.fileno(), self._take)
+        return seen
+
+    def end(self, seen: FilesSeen) -> None:
+        """End a collection; it has all that happened until now."""
+        with self._lock:
+            if all(one is not seen for one in self._active):
+                return
+            self._take_all()
+            self._active = [one for one in self._active if one is not seen]
+            taker = self._thread if not self._active else None
+            if taker is not None:
+                self._thread = None
+        if taker is not None:
+            taker.stop()
+
+    def close(self) -> None:
+        """Stop watching."""
+        with self._lock:
+            taker, self._thread = self._thread, None
+        if taker is not None:
+            taker.stop()
+        with self._lock:
+            self._active.clear()
+            self._is_unavailable = True
+            if self._inotify is not None:
+                self._inotify.close()
+                self._inotify = None
+
+    def watch_reports(self, folder: str, take: Callable[[str], None]) -> bool:
+        """Call `take` with the path of each file that is written in a folder of our own, as soon as it is closed.
+
+        It returns False if files cannot be watched here.
+        """
+        with self._lock:
+            self._prepare()
+            if self._inotify is None:
+                return False
+            try:
+                number = self._inotify.add(folder)
+            except OSError:
+                return False
+            self._folders[number] = folder
+            self._reports[number] = take
+            return True
+
+    # The following methods are called with the lock held.
+
+    def _prepare(self) -> None:
+        if self._inotify is not None or self._is_unavailable:
+            return
+        try:
+            self._inotify = Inotify()
+            for root in self._roots:
+                self._watch(root, is_root=True)
+        except OSError:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Go on without watching, as where the limit is reached."""
+        self._is_unavailable = True
+        for seen in self._active:
+            seen.is_complete = False
+        if self._inotify is not None and self._thread is None:
+            self._inotify.close()
+            self._inotify = None
+
+    def _watch(self, top: str, *, is_root: bool = False, is_new: bool = False) -> None:
+        """Watch a folder and those below it; the files of a new one count as written and read.
+
+        Raises:
+            OSError: No more folders can be watched.
+        """
+        inotify = self._inotify
+        if inotify is None:
+            return
+        for folder in walk_folders(top, self._hidden, is_root=is_root):
+            if len(self._folders) >= self._most_watches:
+                raise OSError(errno.ENOSPC, "too many folders to watch")
+            try:
+                number = inotify.add(folder.path)
+            except OSError as error:
+                if error.errno in (errno.ENOSPC, errno.ENOMEM):
+                    raise
+                continue  # it is gone, or is none of ours to read
+            self._folders[number] = folder.path
+            if folder.is_environment:
+                self._environments[number] = folder.path
+            elif is_new:
+                self._note_new_files(folder.path)
+
+    def _note_new_files(self, folder: str) -> None:
+        """Note the files of a folder that has just come, now that it is watched: nobody saw what happened in it."""
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if not is_left_out(entry.name) and not entry.is_dir(follow_symlinks=False):
+                    for seen in self._active:
+                        known = seen.files.setdefault(entry.path, FileEvents())
+                        known.is_new = known.is_written = known.is_read = True
+
+    def _take(self) -> None:
+        with self._lock:
+            self._take_all()
+
+    def _take_all(self) -> None:
+        inotify = self._inotify
+        while inotify is not None and (events := inotify.read()):
+            try:
+                for number, mask, name in events:
+                    self._take_event(number, mask, name)
+            except OSError:
+                self._give_up()
+                return
+
+    def _take_event(self, number: int, mask: int, name: str) -> None:
+        if mask & OVERFLOW:
+            self._catch_up()
+            return
+        folder = self._folders.get(number)
+        if folder is None:
+            pass
+        elif mask & IGNORED:
+            self._forget(number)
+        elif number in self._reports:
+            if mask & (CLOSED_WRITTEN | MOVED_HERE) and not mask & IS_FOLDER:
+                self._reports[number](f"{folder}/{name}")
+        elif number in self._environments:
+            if name == ENVIRONMENT_MARK and mask & OPENED:
+                for seen in self._active:
+                    seen.environments.add(folder)
+        elif name and not is_left_out(name):
+            self._take_named(number, folder, mask, name)
+
+    def _take_named(self, number: int, folder: str, mask: int, name: str) -> None:
+        path = f"{folder.rstrip('/')}/{name}"
+        if name in ENVIRONMENT_MARKS and mask & (CREATED | MOVED_HERE) and folder not in self._roots:
+            self._leave_environment(number, folder)
+        elif mask & IS_FOLDER:
+            self._take_folder(path, mask)
+        else:
+            for seen in self._active:
+                _apply(seen.files, path, mask)
+
+    def _leave_environment(self, number: int, folder: str) -> None:
+        """Take a folder for an environment from now on, and forget the files in it."""
+        self._environments[number] = folder
+        self._unwatch_below(folder)
+        for seen in self._active:
+            seen.environments.add(folder)
+            for path in [one for one in seen.files if one.startswith(f"{folder}/")]:
+                del seen.files[path]
+
+    def _unwatch_below(self, top: str) -> None:
+        for number, folder in list(self._folders.items()):
+            if folder.startswith(f"{top}/"):
+                if self._inotify is not None:
+                    self._inotify.remove(number)
+                self._forget(number)
+
+    def _take_folder(self, path: str, mask: int) -> None:
+        if mask & MOVED_AWAY:
+            self._unwatch_below(path)
+            for number in [number for number, folder in self._folders.items() if folder == path]:
+                if self._inotify is not None:
+                    self._inotify.remove(number)
+                self._forget(number)
+        elif mask & (CREATED | MOVED_HERE):
+            self._watch(path, is_new=True)
+
+    def _forget(self, number: int) -> None:
+        self._folders.pop(number, None)
+        self._environments.pop(number, None)
+        self._reports.pop(number, None)
+
+    def _catch_up(self) -> None:
+        """Watch what came while events were lost."""
+        for seen in self._active:
+            seen.is_complete = False
+        for root in self._roots:
+            self._watch(root, is_root=True)
+
+
+def _apply(files: dict[str, FileEvents], path: str, mask: int) -> None:
+    known = files.get(path)
+    if known is None:
+        known = files[path] = FileEvents(is_new=bool(mask & CREATED))
+    if mask & OPENED:
+        known.is_open = True
+    elif mask & CLOSED_UNWRITTEN:
+        known.is_open = False
+        known.is_read = True
+    elif mask & _WRITTEN:
+        if known.is_read and not known.is_written and not known.is_new:
+            known.was_read_before = True
+        known.is_open = known.is_open and not mask & CLOSED_WRITTEN
+        known.is_written = True
+        known.is_read = False
+
+
+class _Taker:
+    """A thread that takes events as they come."""
+
+    def __init__(self, fd: int, take: Callable[[], None]) -> None:
+        self._fd = fd
+        self._take = take
+        self._ours, self._theirs = os.pipe()
+        self._thread = Thread(target=self._run, name="panpan-receipts", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; the caller holds no lock that it takes."""
+        os.close(self._theirs)
+        self._thread.join()
+        os.close(self._ours)
+
+    def _run(self) -> None:
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        poll.register(self._ours, select.POLLIN)
+        while all(fd != self._ours for fd, _ in poll.poll()):
+            self._take()

@@ -1,0 +1,66 @@
+"""Receipts of real commands, for tests."""
+
+import os
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from panpan.receipts.receipt import Receipt
+from panpan.receipts.recorder import CommandRecorder, StartedCommand
+from panpan.system.files.canonical import canonical_path
+
+
+class Workspace:
+    """A workspace in which lines of a shell run with receipts."""
+
+    def __init__(self, recorder: CommandRecorder) -> None:
+        self.recorder = recorder
+        self.top = recorder.roots[0]
+
+    def write(self, name: str, text: str | bytes = "x") -> Path:
+        """Write a file."""
+        path = self.top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    async def run(self, line: str, *, cwd: str = ".", variables: Mapping[str, str] | None = None) -> Receipt:
+        """Run a line and return its receipt."""
+        environment = {**os.environ, **(variables or {})}
+        cwd_path = canonical_path(self.top / cwd)
+        command = StartedCommand(argv=["/bin/sh", "-c", line], line=line, cwd=cwd_path, environment=environment)
+        recording = await self.recorder.begin(command)
+        ran = await anyio.run_process(
+            command.argv,
+            cwd=cwd_path,
+            env={**environment, **recording.variables},
+            check=False,
+            stderr=subprocess.STDOUT,
+        )
+        recording.feed(ran.stdout)
+        return await recording.end(ran.returncode, box="off")
+
+
+@asynccontextmanager
+async def workspace_at(folder: Path) -> AsyncIterator[Workspace]:
+    """Give a workspace in a folder of the test."""
+    top = canonical_path(folder) / "work"
+    top.mkdir(exist_ok=True)
+    recorder = CommandRecorder([top], canonical_path(folder) / "scratch")
+    try:
+        yield Workspace(recorder)
+    finally:
+        await recorder.aclose()
+
+
+def inputs_of(receipt: Receipt) -> dict[str, str]:
+    """Return the inputs by path, with the way in which they were digested."""
+    return {one.path: one.how for one in receipt.inputs}
+
+
+def outputs_of(receipt: Receipt) -> dict[str, str]:
+    """Return the outputs likewise."""
+    return {one.path: one.how for one in receipt.outputs}

@@ -1,0 +1,48 @@
+"""A receipt names the files that a command read and wrote."""
+
+from hashlib import sha256
+from pathlib import Path
+
+from tests.receipts.recorded import inputs_of, outputs_of, workspace_at
+
+
+async def test_receipt_names_what_was_read_and_written(tmp_path: Path) -> None:
+    async with workspace_at(tmp_path) as work:
+        work.write("a.txt", "one\n")
+        work.write("sub/b.txt", "two\n")
+        work.write("untouched.txt")
+        receipt = await work.run("cat a.txt sub/b.txt > out.txt")
+    assert inputs_of(receipt) == {"a.txt": "whole", "sub/b.txt": "whole"}
+    assert outputs_of(receipt) == {"out.txt": "whole"}
+    assert receipt.outputs[0].sha256 == sha256(b"one\ntwo\n").hexdigest()
+    assert receipt.inputs_are == "opened"
+    assert receipt.is_success
+
+
+async def test_file_that_is_written_and_then_read_is_both(tmp_path: Path) -> None:
+    async with workspace_at(tmp_path) as work:
+        work.write("a.py", "one\n")
+        receipt = await work.run("sed s/one/two/ a.py > b.py && cat b.py")
+    assert inputs_of(receipt) == {"a.py": "whole", "b.py": "whole"}
+    assert outputs_of(receipt) == {"b.py": "whole"}
+
+
+async def test_file_that_changes_after_it_was_read_is_told(tmp_path: Path) -> None:
+    async with workspace_at(tmp_path) as work:
+        work.write("a.py", "one\n")
+        receipt = await work.run("cat a.py; echo two > a.py")
+    assert inputs_of(receipt) == {"a.py": "changed"}
+    assert outputs_of(receipt) == {"a.py": "whole"}
+
+
+async def test_file_that_comes_and_goes_is_left_out(tmp_path: Path) -> None:
+    async with workspace_at(tmp_path) as work:
+        receipt = await work.run("echo 1 > t; cat t; rm t")
+    assert (receipt.inputs, receipt.outputs) == ((), ())
+
+
+async def test_deleted_file_is_an_output_that_is_gone(tmp_path: Path) -> None:
+    async with workspace_at(tmp_path) as work:
+        work.write("a.txt")
+        receipt = await work.run("rm a.txt")
+    assert outputs_of(receipt) == {"a.txt": "gone"}

@@ -44,6 +44,8 @@ class MovedCommand:
     tool_use_id: str
     started_at: float
     """Seconds since 1970."""
+    feed: Callable[[bytes], object] = lambda _: None
+    """Told what it prints from now on."""
 
 
 @dataclass(frozen=True, slots=True)

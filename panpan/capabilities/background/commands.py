@@ -125,8 +125,10 @@ async def follow_moved(
                 async for item in items:
                     if isinstance(item, ProcessEnded):
                         ended = item
-                    elif isinstance(item, bytes) and not file.add(item) and not task.is_stopping:
-                        await _end_for_output(task, max_output_bytes)
+                    elif isinstance(item, bytes):
+                        command.feed(item)
+                        if not file.add(item) and not task.is_stopping:
+                            await _end_for_output(task, max_output_bytes)
     task.end_command(None if ended is None else ended.exit_code, file.failure)
 
 

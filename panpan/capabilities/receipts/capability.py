@@ -1,12 +1,18 @@
-"""Receipts of all commands of a session."""
+"""Receipts: what each command of a session has shown, and if that still holds."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager
 
-from panpan.capabilities.receipts.session_receipts import SessionReceipts
+import anyio
+
+from panpan.capabilities.receipts.hook import ReceiptsHook
+from panpan.capabilities.receipts.records import BackgroundCommandRecord, ReceiptRecord
+from panpan.capabilities.receipts.session_recorder import SessionRecorder
 from panpan.capabilities.receipts.settings import ReceiptSettings
 from panpan.core.hooks import Hook
+from panpan.core.tool_executor import CLEANUP_S
 from panpan.session.agent import Agent
-from panpan.session.capability import Capability
+from panpan.session.capability import Capability, concurrently
 from panpan.session.context import SessionContext
 
 
@@ -14,19 +20,30 @@ class Receipts(Capability):
     """Takes the receipts of commands."""
 
     name = "receipts"
+    record_types = (ReceiptRecord, BackgroundCommandRecord)
     settings_model = ReceiptSettings
     settings: ReceiptSettings
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
-        self.receipts = SessionReceipts(session.setup.cwd, self._settled)
+        is_on, asks = self.settings.enabled, self.settings.pytest_report
+        self.recorder = SessionRecorder(session, asks_for_reports=asks) if is_on else None
 
     def services(self) -> Iterable[object]:
-        return (self.receipts,) if self.settings.enabled else ()
+        return () if self.recorder is None else (self.recorder, self.recorder.receipts)
 
-    def hooks(self, agent: Agent) -> Iterable[Hook]:
-        hooks: list[Hook] = []
-        return hooks
+    def hooks(self, agent: Agent) -> Sequence[Hook]:
+        if self.recorder is None:
+            return ()
+        return (ReceiptsHook(self.recorder, is_main=agent.is_main),)
 
-    async def _settled(self) -> None:
-        pass
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[None, None]:
+        if self.recorder is None:
+            yield
+            return
+        async with concurrently(self.recorder.serve, then=self.recorder.aclose):
+            await self.recorder.serves.wait()
+            yield
+            with anyio.move_on_after(CLEANUP_S, shield=True):
+                await self.recorder.settled()

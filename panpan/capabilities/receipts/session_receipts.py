@@ -73,6 +73,10 @@ class SessionReceipts:
         }
         return frozenset(map(self._named, self._written | by_commands))
 
+    def go_on_after(self, turn: int) -> None:
+        """Count on from the last turn of an earlier run."""
+        self.turn = max(self.turn, turn)
+
     def begin_turn(self) -> None:
         """Count a turn that begins."""
         self.turn += 1

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from panpan.capabilities.shell.surroundings import bounds_of, fixed_names, read_only_environment
 from panpan.core.background import Background, BackgroundCommand, MovedCommand
 from panpan.core.effects import Command, Effects
+from panpan.core.recorded_commands import NOT_RECORDED, CommandRecord, RunnerRecords
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.shell_analysis.facts import LineFacts
@@ -67,8 +68,9 @@ class BashTool(Tool[BashInput]):
     count_label = ("ran", "read-only command")
     timeout_s: ClassVar[float | None] = None
 
-    def __init__(self, background: Background | None = None) -> None:
+    def __init__(self, background: Background | None = None, records: RunnerRecords = NOT_RECORDED) -> None:
         self._background = background
+        self._records = records
 
     def may_run_in_parallel(self, args: BashInput) -> bool:
         return args.sandbox == "on" and self.facts(args).is_read_only
@@ -107,16 +109,18 @@ class BashTool(Tool[BashInput]):
         if args.run_in_background:
             yield await self._started_in_background(args, ctx, cwd, environment)
             return
-        environment = ctx.processes.marked(environment)
         run = ForegroundRun(args.command, self.title(args), ctx, self._background)
         ended = ProcessEnded(exit_code=0, timed_out=False)
         in_background = _InBackground(ctx)
         with run.movable() as leaves:
             async with AsyncExitStack() as stack:
                 report = stack.enter_context(DirectoryReport(ctx.outputs.directory if ctx.runs_alone else None))
+                record = await self._begun_record(args, ctx, cwd, environment, stack)
+                environment = ctx.processes.marked({**environment, **record.variables})
                 argv = self._shell_arguments(args, report.file, environment)
                 bounds = bounds_of(args.sandbox, self.facts(args), ctx, report.file)
                 start = await stack.enter_async_context(ctx.sandbox.boxed(argv, environment, cwd, bounds))
+                record.started(start)
                 process = run_process(
                     limit_command(start.argv, ctx.limits),
                     cwd=cwd,
@@ -131,11 +135,13 @@ class BashTool(Tool[BashInput]):
                     async for chunk in chunks:
                         if isinstance(chunk, ProcessEnded):
                             ended = chunk
+                            record.ended(ended.exit_code, timed_out=ended.timed_out)
                             continue
                         if isinstance(chunk, ChildHandover):
-                            yield run.hand_over(chunk, stack)
+                            yield run.hand_over(chunk, stack, record)
                             return
                         run.add(chunk)
+                        record.feed(chunk)
                         if (pause_s := run.pacer.pause_s(anyio.current_time())) > 0:
                             await anyio.sleep(pause_s)
                         if progress := run.pacer.take(anyio.current_time()):
@@ -156,10 +162,13 @@ class BashTool(Tool[BashInput]):
     ) -> Output:
         if self._background is None:
             raise ToolError("nothing can run in the background here", advice="call again without run_in_background")
-        argv = self._shell_arguments(args, None, environment)
         bounds = replace(bounds_of(args.sandbox, self.facts(args), ctx, None), may_outlive=True)
         async with AsyncExitStack() as stack:
+            record = await self._begun_record(args, ctx, cwd, environment, stack)
+            environment = {**environment, **record.variables}
+            argv = self._shell_arguments(args, None, environment)
             start = await stack.enter_async_context(ctx.sandbox.boxed(argv, environment, cwd, bounds))
+            record.started(start)
             command = BackgroundCommand(
                 argv=limit_command(start.argv, ctx.limits),
                 cwd=cwd,
@@ -171,10 +180,28 @@ class BashTool(Tool[BashInput]):
                 leavings=ctx.sandbox.leavings,
             )
             info = await self._background.start_command(command, stack)
+            record.goes_on(info.id, info.output)
         return Output(
             f"runs in the background as task {info.id}; its output goes to {info.output}",
             SummaryDisplay(text=f"runs in the background as task {info.id} (/tasks)"),
         )
+
+    async def _begun_record(
+        self, args: BashInput, ctx: ToolContext, cwd: Path, environment: Mapping[str, str], stack: AsyncExitStack
+    ) -> CommandRecord:
+        """Begin the record of the command; it is left with the stack, or when what has taken that over leaves it."""
+        from panpan.receipts.recorder import StartedCommand  # not needed before the first command
+
+        command = StartedCommand(
+            argv=("bash", "-c", args.command),
+            line=args.command,
+            cwd=cwd,
+            environment=environment,
+            only_looks=self.facts(args).is_read_only,
+        )
+        record = await self._records.begin(command, ctx)
+        stack.callback(record.leave)
+        return record
 
     def _shell_arguments(self, args: BashInput, report: Path | None, environment: Mapping[str, str]) -> list[str]:
         fixed = fixed_names(environment) if self._has_known_effect(args) else ()
@@ -268,7 +295,7 @@ class ForegroundRun:
 
             yield leaves
 
-    def hand_over(self, handover: ChildHandover, resources: AsyncExitStack) -> Output:
+    def hand_over(self, handover: ChildHandover, resources: AsyncExitStack, record: CommandRecord) -> Output:
         """Hand it on to the background with what it needs as long as it runs, and say as which task it goes on.
 
         Raises:
@@ -283,9 +310,11 @@ class ForegroundRun:
             title=self._title,
             tool_use_id=self._ctx.tool_use_id,
             started_at=self._started_at,
+            feed=record.feed,
         )
         try:
             info = self._background.take_command(moved, resources)
+            record.goes_on(info.id)
         except ToolError:
             handover.give_back()
             raise

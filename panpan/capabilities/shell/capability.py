@@ -20,6 +20,7 @@ from anyio import CancelScope, to_thread
 from panpan.capabilities.shell.bash import MAX_COMMAND_BYTES, MAX_RESULT_CHARS, MAX_TIMEOUT_MS, BashInput, BashTool
 from panpan.core.background import Background
 from panpan.core.hooks import Addition, Hook, Round
+from panpan.core.recorded_commands import NOT_RECORDED, CommandRecords, Runner, RunnerRecords
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.session.agent import Agent
@@ -92,10 +93,14 @@ class Shell(Capability):
             yield
 
     def services(self) -> Iterable[object]:
-        return (UserCommands(lambda: self.session.main.context),)
+        return (UserCommands(lambda: self.session.main.context, lambda: self._records(Runner(is_user=True))),)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
-        return (BashTool(self.session.find(Background) if agent.is_main else None),)
+        background = self.session.find(Background) if agent.is_main else None
+        return (BashTool(background, self._records(Runner("" if agent.is_main else agent.id))),)
+
+    def _records(self, runner: Runner) -> RunnerRecords:
+        return RunnerRecords(self.session.find(CommandRecords), runner)
 
 
 class UserCommands(UserShell):
@@ -103,17 +108,21 @@ class UserCommands(UserShell):
 
     Args:
         context: Returns what its tools work with.
+        records: Returns the records of the user's commands.
     """
 
     timeout_s = USER_COMMAND_TIMEOUT_S
 
-    def __init__(self, context: Callable[[], ToolContext]) -> None:
+    def __init__(
+        self, context: Callable[[], ToolContext], records: Callable[[], RunnerRecords] = lambda: NOT_RECORDED
+    ) -> None:
         self._context = context
+        self._records = records
 
     async def run(
         self, command: str, show: Callable[[str], None], *, scope: CancelScope | None = None
     ) -> UserCommandResult:
-        return await run_user_command(command, self._context(), show, scope=scope)
+        return await run_user_command(command, self._context(), show, scope=scope, records=self._records())
 
 
 _FULL_SCREEN = compile_late(
@@ -142,7 +151,12 @@ def full_screen_program(command: str) -> str:
 
 
 async def run_user_command(
-    command: str, ctx: ToolContext, show: Callable[[str], None], *, scope: CancelScope | None = None
+    command: str,
+    ctx: ToolContext,
+    show: Callable[[str], None],
+    *,
+    scope: CancelScope | None = None,
+    records: RunnerRecords = NOT_RECORDED,
 ) -> UserCommandResult:
     """Run a command in the session's working directory.
 
@@ -151,6 +165,7 @@ async def run_user_command(
         ctx: As for a tool.
         show: Given what the command prints while it runs, at most ten times a second; not yet harmless for a terminal.
         scope: Cancelling it stops the command with all that it started; what it printed until then is the result.
+        records: Records of the user's commands.
 
     Raises:
         ToolError: The command is empty, too long, not UTF-8, needs a terminal or cannot be started.
@@ -179,7 +194,8 @@ async def run_user_command(
     printed = ctx.outputs.collector("user-command", max_chars=MAX_RESULT_CHARS)
     output: Output | None = None
     with scope or CancelScope():
-        async with aclosing(BashTool().run(BashInput(command=command, timeout=MAX_TIMEOUT_MS), ctx)) as yields:
+        bash = BashTool(records=records)
+        async with aclosing(bash.run(BashInput(command=command, timeout=MAX_TIMEOUT_MS), ctx)) as yields:
             async for item in yields:
                 if isinstance(item, Output):
                     output = item

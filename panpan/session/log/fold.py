@@ -203,14 +203,18 @@ def parents_of(records: Sequence[Mapping[str, Any]]) -> list[int | None]:
     return parents
 
 
+_OF_FILES = frozenset({"snapshot", "receipt"})
+"""Records about the files, which count on every branch."""
+
+
 def records_to_copy(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return what a copy of a session consists of, in order: the path to its newest record, and all snapshots.
+    """Return what a copy of a session consists of, in order: the path to its newest record, snapshots and receipts.
 
     The files have one past, whatever branches the conversation has. The first of the copy has no parent, and each other
     one follows the one before.
     """
     path = {id(record) for record in path_to_newest(records)}
-    copied = (record for record in records if id(record) in path or record.get("subtype") == "snapshot")
+    copied = (record for record in records if id(record) in path or record.get("subtype") in _OF_FILES)
     return [{name: record[name] for name in record if name != "parentUuid"} for record in copied]
 
 

@@ -110,6 +110,15 @@ class Start:
     proxy: "CommandProxy | None" = None
     """Its way to the granted domains, which knows what was refused."""
     pass_fds: Sequence[int] = ()
+    box: str = "off"
+    """Name of the sandbox that holds it; "off" if none does."""
+
+    @property
+    def network(self) -> bool | Sequence[str]:
+        """True if it has the network; or the hosts that it can reach."""
+        if self.profile is None or self.profile.has_network:
+            return True
+        return tuple(self.proxy.grants.domains) if self.proxy is not None else False
 
 
 class CommandSandbox:
@@ -311,7 +320,7 @@ class CommandSandbox:
                 self._in_use.update(boxed.placeholders)
             has_ended = False
             try:
-                yield Start(boxed.argv, env, profile, proxy, boxed.pass_fds)
+                yield Start(boxed.argv, env, profile, proxy, boxed.pass_fds, sandbox.name)
                 has_ended = True
             finally:
                 if has_ended or not bounds.may_outlive:

@@ -1,0 +1,111 @@
+"""Receipts for the log of a session, bounded, and what earlier runs of the session have left there.
+
+The files have one past, whatever branches the conversation has, so every record counts, also behind a rewind.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from panpan.capabilities.receipts.records import BackgroundCommandRecord, CommandRecord, ReceiptRecord
+from panpan.errors import SessionError
+from panpan.receipts.receipt import FileDigest, Receipt
+from panpan.session.log.agent_log import agent_logs, agents_folder
+from panpan.session.log.record_kinds import FileChangesRecord, SystemRecord
+from panpan.session.log.session_log import read_records
+from panpan.types.dataclass import dataclass
+
+MAX_FILES_IN_RECORD = 200
+"""Most files that a record names; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Parts of a session's log that are about commands and files."""
+
+    receipts: Sequence[tuple[CommandRecord, Receipt]] = ()
+    """In their order."""
+    unfinished: Sequence[tuple[CommandRecord, Receipt]] = ()
+    """Commands that went on in the background, and whose end the log does not say."""
+    written: Collection[Path] = ()
+    """Files that tools were about to write."""
+
+
+def bounded(receipt: Receipt, first: Collection[str]) -> Receipt:
+    """Return a receipt that names at most `MAX_FILES_IN_RECORD` files; those in `first` rather than others."""
+    files = [(file, True) for file in receipt.outputs] + [(file, False) for file in receipt.inputs]
+    if len(files) <= MAX_FILES_IN_RECORD:
+        return receipt
+    tested = {name for counts in receipt.tests for name in counts.files}
+    ranked = sorted(files, key=lambda one: (one[0].path not in tested, one[0].path not in first, not one[1]))
+    kept = {(file.path, is_output) for file, is_output in ranked[:MAX_FILES_IN_RECORD]}
+    return receipt.model_copy(
+        update={
+            "outputs": _of(receipt.outputs, kept, is_output=True),
+            "inputs": _of(receipt.inputs, kept, is_output=False),
+            "more_files": receipt.more_files + len(files) - MAX_FILES_IN_RECORD,
+        }
+    )
+
+
+def _of(files: Iterable[FileDigest], kept: Collection[tuple[str, bool]], *, is_output: bool) -> tuple[FileDigest, ...]:
+    return tuple(file for file in files if (file.path, is_output) in kept)
+
+
+def as_data(receipt: Receipt) -> dict[str, Any]:
+    """Return a receipt for the log."""
+    return receipt.model_dump(mode="json", exclude_defaults=True)
+
+
+_MARKS = (b'"subtype":"receipt"', b'"subtype":"background_command"', b'"subtype":"file_changes"')
+
+
+def read_kept(log: Path, session_id: str) -> Kept:
+    """Return what the log of a session, and those of its subagents, keep; what cannot be read is passed over. Blocks.
+
+    Args:
+        log: The log, which need not exist.
+        session_id: Id of the session.
+    """
+    receipts: list[tuple[CommandRecord, Receipt]] = []
+    begun: dict[str, tuple[CommandRecord, Receipt]] = {}
+    written: set[Path] = set()
+    for record in _records((log, *agent_logs(agents_folder(log.parent, session_id)))):
+        match record:
+            case FileChangesRecord(files=files):
+                written.update(Path(file.path) for file in files if file is not None and file.after is not None)
+            case CommandRecord() if (receipt := _receipt_in(record)) is not None:
+                if isinstance(record, BackgroundCommandRecord):
+                    begun[record.task_id] = record, receipt
+                else:
+                    receipts.append((record, receipt))
+                    begun.pop(record.task_id, None)
+            case _:
+                pass
+    return Kept(receipts, tuple(begun.values()), written)
+
+
+_KINDS: Mapping[str, type[SystemRecord]] = {
+    "receipt": ReceiptRecord,
+    "background_command": BackgroundCommandRecord,
+    "file_changes": FileChangesRecord,
+}
+
+
+def _records(logs: Iterable[Path]) -> Iterator[SystemRecord | None]:
+    for log in logs:
+        with suppress(SessionError):
+            for record in read_records(log, only=lambda line: any(mark in line for mark in _MARKS)):
+                kind = _KINDS.get(str(record.get("subtype")))
+                if record.get("type") == "system" and kind is not None:
+                    yield kind.read(record)
+
+
+def _receipt_in(record: CommandRecord) -> Receipt | None:
+    try:
+        return Receipt.model_validate(record.receipt)
+    except ValidationError:
+        return None

@@ -1,0 +1,111 @@
+"""One command on its way, as the tool that runs it tells of it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+from anyio import to_thread
+
+from panpan.capabilities.receipts.session_recorder import Origin, SessionRecorder, exit_code_of, feed_file
+from panpan.core.recorded_commands import NO_VARIABLES, CommandRecord
+from panpan.receipts.receipt import Receipt, utc_now
+from panpan.receipts.recorder import Recording, StartedCommand
+from panpan.system.sandbox.command_sandbox import Start
+
+
+class RunningCommand(CommandRecord):
+    """A command that is about to start, or runs.
+
+    Args:
+        recorder: The recorder of the session.
+        recording: Sees what the command does.
+        command: The command.
+        origin: Its circumstances.
+        asks_for_report: True if test programs are asked for a report.
+    """
+
+    def __init__(
+        self,
+        recorder: SessionRecorder,
+        recording: Recording,
+        command: StartedCommand,
+        origin: Origin,
+        *,
+        asks_for_report: bool,
+    ) -> None:
+        self._recorder = recorder
+        self._recording = recording
+        self._command = command
+        self._origin = origin
+        self._asks_for_report = asks_for_report
+        self._start: Start | None = None
+        self._has_left = False
+        """True if the tool has nothing more to tell."""
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        return self._recording.variables if self._asks_for_report else NO_VARIABLES
+
+    def started(self, start: Start) -> None:
+        self._start = start
+
+    def feed(self, data: bytes) -> None:
+        self._recording.feed(data)
+
+    def ended(self, exit_code: int, *, timed_out: bool = False) -> None:
+        self._end(exit_code, timed_out=timed_out)
+
+    def leave(self) -> None:
+        if self._start is None:
+            self._has_left = True
+            self._recording.abandon()
+        else:
+            self._end(None)
+
+    def goes_on(self, task_id: str, output: Path | None = None) -> None:
+        if self._has_left or self._start is None:
+            return
+        self._has_left = True
+        origin = replace(self._origin, task_id=task_id)
+        self._recorder.note_background(origin, _begun(self._command, self._start, origin.root))
+        self._recorder.take(origin, partial(self._end_of_task, task_id, self._start, output))
+
+    def _end(self, exit_code: int | None, *, timed_out: bool = False) -> None:
+        if self._has_left or self._start is None:
+            return
+        self._has_left = True
+        box, network = self._start.box, self._start.network
+        end = partial(self._recording.end, exit_code, timed_out=timed_out, box=box, network=network)
+        self._recorder.take(self._origin, end)
+
+    async def _end_of_task(self, task_id: str, start: Start, output: Path | None) -> Receipt | None:
+        is_over = False
+        try:
+            task = await self._recorder.end_of_task(task_id)
+            is_over = task is not None and task.state != "lost"
+        finally:
+            if not is_over:
+                self._recording.abandon()
+        if task is None or not is_over:
+            return None
+        if output is not None:
+            await to_thread.run_sync(feed_file, output, self._recording.feed)
+        return await self._recording.end(exit_code_of(task), box=start.box, network=start.network)
+
+
+def _begun(command: StartedCommand, start: Start, root: Path) -> Receipt:
+    """Return what is known of a command while it runs."""
+    cwd = command.cwd
+    return Receipt(
+        id=uuid4().hex[:8],
+        argv=tuple(command.argv),
+        cwd=cwd.relative_to(root).as_posix() if cwd.is_relative_to(root) else cwd.as_posix(),
+        began_at=utc_now(),
+        ended_at="",
+        seconds=0,
+        exit_code=None,
+        box=start.box,
+        network=start.network if isinstance(start.network, bool) else tuple(start.network),
+    )

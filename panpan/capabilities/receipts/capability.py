@@ -6,21 +6,24 @@ from contextlib import asynccontextmanager
 import anyio
 
 from panpan.capabilities.receipts.hook import ReceiptsHook
-from panpan.capabilities.receipts.records import BackgroundCommandRecord, ReceiptRecord
+from panpan.capabilities.receipts.records import ReceiptRecord
+from panpan.capabilities.receipts.session_receipts import SessionReceipts
 from panpan.capabilities.receipts.session_recorder import SessionRecorder
 from panpan.capabilities.receipts.settings import ReceiptSettings
 from panpan.core.hooks import Hook
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, concurrently
+from panpan.session.command import Command, Terminal
 from panpan.session.context import SessionContext
+from panpan.session.session import Session
 
 
 class Receipts(Capability):
     """Takes the receipts of commands."""
 
     name = "receipts"
-    record_types = (ReceiptRecord, BackgroundCommandRecord)
+    record_types = (ReceiptRecord,)
     settings_model = ReceiptSettings
     settings: ReceiptSettings
 
@@ -47,3 +50,30 @@ class Receipts(Capability):
             yield
             with anyio.move_on_after(CLEANUP_S, shield=True):
                 await self.recorder.settled()
+
+    @classmethod
+    def commands(cls) -> Iterable[Command]:
+        return RECEIPT_COMMANDS
+
+
+async def _receipts(terminal: Terminal, wanted: str) -> None:
+    from panpan.capabilities.receipts.receipts_command import show_receipts
+
+    await show_receipts(terminal, wanted)
+
+
+def _ids(session: Session) -> Sequence[str]:
+    receipts = session.find(SessionReceipts)
+    return () if receipts is None else [one.receipt.id for one in receipts.receipts]
+
+
+RECEIPT_COMMANDS: Sequence[Command] = (
+    Command(
+        "receipts",
+        "List the commands that ran, and if their results still hold",
+        _receipts,
+        arguments="[id]",
+        is_immediate=True,
+        completions=_ids,
+    ),
+)

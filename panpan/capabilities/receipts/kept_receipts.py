@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from panpan.capabilities.receipts.records import BackgroundCommandRecord, CommandRecord, ReceiptRecord
+from panpan.capabilities.receipts.records import ReceiptRecord
 from panpan.errors import SessionError
 from panpan.receipts.receipt import FileDigest, Receipt
 from panpan.session.log.agent_log import agent_logs, agents_folder
@@ -26,9 +26,9 @@ MAX_FILES_IN_RECORD = 200
 class Kept:
     """Parts of a session's log that are about commands and files."""
 
-    receipts: Sequence[tuple[CommandRecord, Receipt]] = ()
+    receipts: Sequence[tuple[ReceiptRecord, Receipt]] = ()
     """In their order."""
-    unfinished: Sequence[tuple[CommandRecord, Receipt]] = ()
+    unfinished: Sequence[tuple[ReceiptRecord, Receipt]] = ()
     """Commands that went on in the background, and whose end the log does not say."""
     written: Collection[Path] = ()
     """Files that tools were about to write."""
@@ -70,15 +70,15 @@ def read_kept(log: Path, session_id: str) -> Kept:
         log: The log, which need not exist.
         session_id: Id of the session.
     """
-    receipts: list[tuple[CommandRecord, Receipt]] = []
-    begun: dict[str, tuple[CommandRecord, Receipt]] = {}
+    receipts: list[tuple[ReceiptRecord, Receipt]] = []
+    begun: dict[str, tuple[ReceiptRecord, Receipt]] = {}
     written: set[Path] = set()
     for record in _records((log, *agent_logs(agents_folder(log.parent, session_id)))):
         match record:
             case FileChangesRecord(files=files):
                 written.update(Path(file.path) for file in files if file is not None and file.after is not None)
-            case CommandRecord() if (receipt := _receipt_in(record)) is not None:
-                if isinstance(record, BackgroundCommandRecord):
+            case ReceiptRecord() if (receipt := _receipt_in(record)) is not None:
+                if record.subtype == "background_command":
                     begun[record.task_id] = record, receipt
                 else:
                     receipts.append((record, receipt))
@@ -90,7 +90,7 @@ def read_kept(log: Path, session_id: str) -> Kept:
 
 _KINDS: Mapping[str, type[SystemRecord]] = {
     "receipt": ReceiptRecord,
-    "background_command": BackgroundCommandRecord,
+    "background_command": ReceiptRecord,
     "file_changes": FileChangesRecord,
 }
 
@@ -104,7 +104,7 @@ def _records(logs: Iterable[Path]) -> Iterator[SystemRecord | None]:
                     yield kind.read(record)
 
 
-def _receipt_in(record: CommandRecord) -> Receipt | None:
+def _receipt_in(record: ReceiptRecord) -> Receipt | None:
     try:
         return Receipt.model_validate(record.receipt)
     except ValidationError:

@@ -5,9 +5,11 @@ from typing import Any, Literal
 from panpan.session.log.record_kinds import Figure, SystemRecord, Words, Yes
 
 
-class CommandRecord(SystemRecord):
-    """A command of the session."""
+class ReceiptRecord(SystemRecord):
+    """A command of the session has ended, or goes on in the background."""
 
+    subtype: Literal["receipt", "background_command"]
+    """`background_command` says how a command was started that goes on; its end is told by a `receipt`."""
     receipt: dict[str, Any]
     agent_id: Words = ""
     tool_use_id: Words = ""
@@ -17,15 +19,3 @@ class CommandRecord(SystemRecord):
     is_of_user: Yes = False
     root: Words = ""
     """Folder of the paths in the receipt, if that is not the workspace."""
-
-
-class ReceiptRecord(CommandRecord):
-    """A command has ended."""
-
-    subtype: Literal["receipt"] = "receipt"
-
-
-class BackgroundCommandRecord(CommandRecord):
-    """A command goes on in the background; its receipt says how it was started."""
-
-    subtype: Literal["background_command"] = "background_command"

@@ -1,32 +1,35 @@
 """The receipts of a session, in order, and the files that its agents have written."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from panpan.receipts.receipt import Receipt
-from panpan.receipts.staleness import Freshness
 from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.receipts.receipt import Receipt
+    from panpan.receipts.staleness import Freshness
 
 
 @dataclass(frozen=True, slots=True)
 class SessionReceipt:
     """One command of the session that ended."""
 
-    receipt: Receipt
+    receipt: "Receipt"
     agent_id: str
     """The subagent that ran it; empty for the main agent and for the user."""
     turn: int
     """Number of the turn in which it ended, from 1; between two turns, that of the one before."""
     root: Path
     """Folder to which the paths of the receipt are relative: the workspace, or a subagent's own copy of it."""
-    look: Callable[["SessionReceipt"], Awaitable[Freshness]]
+    look: "Callable[[SessionReceipt], Awaitable[Freshness]]"
     """Compares its inputs with the files as they are."""
     tool_use_id: str = ""
     """The call that ran it."""
     is_of_user: bool = False
     """True if the user typed it behind a `!`."""
 
-    async def freshness(self) -> Freshness:
+    async def freshness(self) -> "Freshness":
         """Return if its inputs are as they were; reads only files that may have changed since the last look."""
         return await self.look(self)
 
@@ -47,7 +50,7 @@ class SessionReceipts:
         """Number of turns that the session has begun."""
         self._settle = settle
         self._receipts: list[SessionReceipt] = []
-        self._written: set[Path] = set()
+        self._written: set[str] = set()
 
     @property
     def receipts(self) -> Sequence[SessionReceipt]:
@@ -63,15 +66,12 @@ class SessionReceipts:
         """Wait until the receipt of each command that has ended is in `receipts`."""
         await self._settle()
 
-    def files_written_here(self) -> frozenset[str]:
+    def files_written_here(self) -> Set[str]:
         """Return the files that the agents of this session have created or changed, by their tools or by commands.
 
         Paths are as receipts of the workspace name them: relative to it, absolute where they lie outside.
         """
-        by_commands = {
-            one.root / file.path for one in self._receipts if not one.is_of_user for file in one.receipt.outputs
-        }
-        return frozenset(map(self._named, self._written | by_commands))
+        return self._written
 
     def go_on_after(self, turn: int) -> None:
         """Count on from the last turn of an earlier run."""
@@ -84,10 +84,12 @@ class SessionReceipts:
     def add(self, one: SessionReceipt) -> None:
         """Add the receipt of a command that ended."""
         self._receipts.append(one)
+        if not one.is_of_user:
+            self.note_written(one.root / file.path for file in one.receipt.outputs)
 
     def note_written(self, paths: Iterable[Path]) -> None:
         """Take note of files, canonical, that an agent has written with a tool."""
-        self._written.update(paths)
+        self._written.update(map(self._named, paths))
 
     def _named(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()

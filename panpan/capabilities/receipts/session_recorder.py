@@ -15,14 +15,13 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 from anyio import create_task_group, to_thread
 from anyio.abc import TaskGroup
 
-from panpan.capabilities.receipts.records import BackgroundCommandRecord, ReceiptRecord
-from panpan.capabilities.receipts.records import CommandRecord as StoredCommand
+from panpan.capabilities.receipts.records import ReceiptRecord
 from panpan.capabilities.receipts.session_receipts import SessionReceipt, SessionReceipts
 from panpan.core.background import Background
 from panpan.core.recorded_commands import CommandRecord, CommandRecords, Runner
@@ -132,7 +131,7 @@ class SessionRecorder(CommandRecords):
 
     def note_background(self, origin: Origin, receipt: "Receipt") -> None:
         """Write that a command goes on in the background, so that a later run of the session knows its end."""
-        self._note(BackgroundCommandRecord, origin, receipt)
+        self._note("background_command", origin, receipt)
 
     async def _take(self, key: object, origin: Origin, receipt: Callable[[], Awaitable["Receipt | None"]]) -> None:
         try:
@@ -147,7 +146,7 @@ class SessionRecorder(CommandRecords):
 
     def _add(self, origin: Origin, receipt: "Receipt") -> None:
         self.receipts.add(self._one(origin, receipt, self.receipts.turn))
-        self._note(ReceiptRecord, origin, receipt)
+        self._note("receipt", origin, receipt)
 
     def _one(self, origin: Origin, receipt: "Receipt", turn: int) -> SessionReceipt:
         return SessionReceipt(
@@ -160,10 +159,11 @@ class SessionRecorder(CommandRecords):
             is_of_user=origin.runner.is_user,
         )
 
-    def _note(self, kind: type[ReceiptRecord | BackgroundCommandRecord], origin: Origin, receipt: "Receipt") -> None:
+    def _note(self, subtype: Literal["receipt", "background_command"], origin: Origin, receipt: "Receipt") -> None:
         from panpan.capabilities.receipts.kept_receipts import as_data, bounded
 
-        record = kind(
+        record = ReceiptRecord(
+            subtype=subtype,
             receipt=as_data(bounded(receipt, self.receipts.files_written_here())),
             agent_id=origin.runner.agent_id,
             tool_use_id=origin.tool_use_id,
@@ -192,7 +192,7 @@ class SessionRecorder(CommandRecords):
         finally:
             self._loaded.set()
 
-    def _origin(self, record: StoredCommand) -> Origin:
+    def _origin(self, record: ReceiptRecord) -> Origin:
         root = Path(record.root) if record.root else self.receipts.root
         return Origin(Runner(record.agent_id, is_user=record.is_of_user), record.tool_use_id, root, record.task_id)
 
@@ -222,7 +222,9 @@ class SessionRecorder(CommandRecords):
         return None if background is None else next((task for task in background.tasks if task.id == task_id), None)
 
     async def _freshness(self, one: SessionReceipt) -> "Freshness":
-        raise NotImplementedError
+        from panpan.receipts.staleness import Freshness
+
+        return Freshness("unknown")
 
     async def _recorder(self, roots: Sequence[Path]) -> "CommandRecorder":
         """Return the recorder of a workspace; a subagent's own copy of it has another one."""

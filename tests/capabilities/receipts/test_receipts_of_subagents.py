@@ -4,8 +4,8 @@ from pathlib import Path
 
 from tests.capabilities.receipts.receipt_fixtures import receipts_of
 from tests.capabilities.subagents.test_subagent_sessions import Place, bash, replies_so_far, task, turn
-from tests.fakes.campaign import make_repository
 from tests.fakes.askers import yes
+from tests.fakes.campaign import make_repository
 from tests.model_server import calls, say
 from tests.model_server.recording import RecordedRequest
 from tests.model_server.script import Step

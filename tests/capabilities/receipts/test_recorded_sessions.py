@@ -11,7 +11,6 @@ from panpan.session.capability import UserShell
 from panpan.types.events import Event, ToolProgress
 from tests.capabilities.plan_mode.test_plan_sessions import DONE, Place, allow
 from tests.capabilities.receipts.receipt_fixtures import bash, call, place_in, receipts_of, submit
-from tests.system.backends import until
 
 WAIT = "echo on; while [ ! -e go ]; do sleep 0.01; done"
 

@@ -18,6 +18,7 @@ from panpan.types.events import (
     ToolProgress,
     ToolStarted,
     TurnEnded,
+    Verification,
     Waiting,
 )
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
@@ -45,5 +46,6 @@ __all__ = [
     "TurnEnded",
     "Usage",
     "UserMessage",
+    "Verification",
     "Waiting",
 ]

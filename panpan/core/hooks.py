@@ -17,7 +17,7 @@ from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ContextOverflowError
 from panpan.types.dataclass import dataclass
-from panpan.types.events import Compacted, FileChange, IntendedChange, Output, PermissionDecided, Waiting
+from panpan.types.events import Compacted, FileChange, IntendedChange, Output, PermissionDecided, Verification, Waiting
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, Compaction, CompactionTrigger, Message, SystemReminder, UserMessage
 from panpan.types.permission import Allow, Decision, Deny, PermissionQuestion, SandboxDenial
@@ -79,6 +79,11 @@ class Hook:
     def turn_files(self) -> Sequence[FileChange]:
         """Files that the newest turn changed, as far as the hook knows."""
         return ()
+
+    @property
+    def verification(self) -> Verification | None:
+        """Evidence for the answer of the newest turn; None if the hook has nothing to say about it."""
+        return None
 
     @property
     def wants_turn(self) -> bool:

@@ -160,6 +160,11 @@ def turn_summary(event: TurnEnded, waited_s: float) -> Sequence[tuple[str, int]]
     return [part for part in parts if part[0]]
 
 
+def verification_line(event: TurnEnded) -> str:
+    """Return the evidence for the answer of a turn on one line, harmless for a terminal; empty if there is none."""
+    return clean_line(event.verification.line) if event.verification is not None else ""
+
+
 class TokensSoFar:
     """Counts the tokens of a running turn and its subagents; the tokens of arriving output are an estimate."""
 

@@ -4,7 +4,7 @@ Each message is recorded before it is passed on, so that what a face has shown i
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing, closing, suppress
 from time import perf_counter
 from typing import Any
@@ -40,6 +40,7 @@ from panpan.types.events import (
     ToolFinished,
     ToolStarted,
     TurnEnded,
+    Verification,
 )
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage, new_id
 
@@ -183,6 +184,11 @@ async def run_call(agent: Agent, use: ToolUseBlock, context: ToolContext | None 
     return result
 
 
+def verification_of(hooks: Iterable[Hook]) -> Verification | None:
+    """Return the evidence for the newest answer from the first hook that has some."""
+    return next((found for hook in hooks if (found := hook.verification) is not None), None)
+
+
 async def _tell_refused(hooks: Sequence[Hook], event: object) -> None:
     if isinstance(event, PermissionDecided) and not event.is_allowed:
         for hook in hooks:
@@ -315,6 +321,7 @@ class TurnRun:
             files=[file for hook in self._model.hooks for file in hook.turn_files],
             is_cost_estimated=spent.is_estimated,
             unasked=len(self._unasked),
+            verification=None if is_interrupted else verification_of(self._model.hooks),
         )
 
 

@@ -305,6 +305,37 @@ class RoundEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Verification:
+    """Commands of a session as evidence for its newest answer, computed from their receipts and not by a model.
+
+    The texts contain words of commands, reports and answers, so that they have to be cleaned for a terminal.
+    """
+
+    verified: Sequence[str] = ()
+    """Results that hold now, such as "12 tests passed (pytest, 3 s ago)"."""
+    failed: Sequence[str] = ()
+    """Commands whose newest run failed."""
+    stale: Sequence[str] = ()
+    """Results that files have changed under since."""
+    unverified: Sequence[str] = ()
+    """Claims of the answer, in its own words, that no command of the session shows."""
+    problem: str = ""
+    """Sentence for the user if the settings require a command for each claim and one is missing; else empty."""
+
+    @property
+    def line(self) -> str:
+        """All of it on one line, such as `verified: 12 tests passed (pytest, 3 s ago) · unverified: "works on GPU"`."""
+        quoted = [f'"{claim}"' for claim in self.unverified]
+        parts = (("verified", self.verified), ("failed", self.failed), ("stale", self.stale), ("unverified", quoted))
+        return " · ".join(f"{name}: {', '.join(texts)}" for name, texts in parts if texts)
+
+    def as_json(self) -> dict[str, object]:
+        """Return it for programs."""
+        names = ("verified", "failed", "stale", "unverified")
+        return {**{name: list(getattr(self, name)) for name in names}, "line": self.line}
+
+
+@dataclass(frozen=True, slots=True)
 class TurnEnded:
     """The turn is over; always the last event, unless the turn raised an error."""
 
@@ -322,6 +353,8 @@ class TurnEnded:
     """True if a part of the usage and the cost is an estimate."""
     unasked: int = 0
     """Calls that ran commands in the sandbox because the mode is `auto`."""
+    verification: Verification | None = None
+    """Evidence for the answer; None if there is nothing to say about it."""
 
 
 StreamEvent: TypeAlias = (

@@ -92,6 +92,9 @@ EXAMPLES: list[Any] = [
     events.CommandRan("/cost", ODD),
     events.RoundEnded(1, Usage()),
     events.TurnEnded(1, Usage(), None, 1.0, 0.5, files=[events.FileChange(ODD, "added", 1, None)]),
+    events.TurnEnded(
+        1, Usage(), None, 1.0, 0.5, files=[], verification=events.Verification([ODD], [ODD], [ODD], [ODD], ODD)
+    ),
     hub.StatusChanged(
         hub.Status("retrying", 2, 1e9, "overloaded", 3, "plan", "m", ODD, hub.SessionUse(0.1, context_tokens=9))
     ),

@@ -22,7 +22,7 @@ from panpan.core.conversation import (
 from panpan.core.hooks import Hook, ToolCall
 from panpan.errors import ProviderError, SessionLogError
 from panpan.session.session import Session
-from panpan.types.events import Event, ReplyStarted, TextDelta, ToolFinished, ToolProgress, TurnEnded
+from panpan.types.events import Event, ReplyStarted, TextDelta, ToolFinished, ToolProgress, TurnEnded, Verification
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.permission import Ask, Decision, PermissionAnswer, PermissionQuestion, Reason
 from tests.fakes.scripted_llm import ScriptedLLM, call, say
@@ -379,3 +379,20 @@ async def test_log_without_start_notes_claims_nothing_of_open_calls(tmp_path: Pa
     assert results_of(recorded(tmp_path)) == {"1": NEVER_BEGUN}
     log_path(tmp_path).write_text(f"{lines[0]}\n{old}\n")
     assert results_of(recorded(tmp_path)) == {"1": NEVER_ANSWERED}
+
+
+class Evidence(Hook):
+    """Has something to say about each answer."""
+
+    @property
+    def verification(self) -> Verification | None:
+        return Verification(unverified=["it builds"])
+
+
+async def test_turn_ends_with_the_evidence_of_a_hook(tmp_path: Path) -> None:
+    async with session_in(tmp_path, ScriptedLLM(say("It builds.")), hooks=[Hook(), Evidence()]) as session:
+        async with aclosing(session.submit("go")) as events:
+            seen = [event async for event in events]
+
+    assert isinstance(seen[-1], TurnEnded)
+    assert seen[-1].verification == Verification(unverified=["it builds"])

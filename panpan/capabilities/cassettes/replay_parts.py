@@ -22,7 +22,7 @@ from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ContextOverflowError, ToolError
 from panpan.session.frontend import Askers
-from panpan.types.events import Compacted, FileChange, Output, StreamEvent, ToolYield, Waiting
+from panpan.types.events import Compacted, FileChange, Output, StreamEvent, ToolYield, Verification, Waiting
 from panpan.types.llm import ModelClient, ModelOptions, ModelRequest, Provider, ToolDefinition
 from panpan.types.messages import (
     MEMORY,
@@ -263,6 +263,10 @@ class ReplayedHook(Hook):
     @property
     def turn_files(self) -> Sequence[FileChange]:
         return self._inner.turn_files
+
+    @property
+    def verification(self) -> Verification | None:
+        return self._inner.verification
 
     async def pinned_reminders(self) -> Sequence[SystemReminder]:
         return self._replay.pinned_reminders() if self._is_last else ()

@@ -26,6 +26,7 @@ from panpan.faces.acp.choices import ConfigOption, SessionChoices
 from panpan.faces.acp.connection import Connection
 from panpan.faces.acp.questions import ClientQuestions
 from panpan.faces.acp.updates import PROGRESS_S, SessionUpdates, Update, thought
+from panpan.faces.turn_text import verification_line
 from panpan.hub.events import (
     HubEvent,
     PromptsReturned,
@@ -248,8 +249,11 @@ class AcpSession:
                 self._in_turn.append(uuid)
             case AssistantMessage(stop_reason=reason):
                 self._end = _STOP_REASONS.get(reason, "end_turn")
-            case TurnEnded(is_interrupted=True):
-                self._end = "cancelled"
+            case TurnEnded():
+                if event.is_interrupted:
+                    self._end = "cancelled"
+                if line := verification_line(event):
+                    await self.tell(thought(f"panpan: {line}\n", new_id()))
             case TurnFailed(error=TurnLimitError()):
                 self._end = "max_turn_requests"
             case TurnFailed(error=error):

@@ -20,7 +20,16 @@ from panpan.errors import (
 from panpan.session.budget.spending import Spending
 from panpan.types.content import PlanDisplay, ToolUseBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.events import CommandRan, Event, FileChange, PermissionDecided, SubagentEvent, TaskInfo, TurnEnded
+from panpan.types.events import (
+    CommandRan,
+    Event,
+    FileChange,
+    PermissionDecided,
+    SubagentEvent,
+    TaskInfo,
+    TurnEnded,
+    Verification,
+)
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
 from panpan.types.permission import YES, AskedOf, flags_for, single_flags
 
@@ -71,6 +80,14 @@ def outcome_of_error(error: PanpanError) -> Outcome:
 INTERRUPTED = Outcome("error_during_execution", 128 + signal.SIGINT, "interrupted", "aborted_streaming")
 
 
+def outcome_of_end(event: TurnEnded) -> Outcome:
+    """Return how a turn ended that raised no error."""
+    if event.is_interrupted:
+        return INTERRUPTED
+    problem = event.verification.problem if event.verification is not None else ""
+    return Outcome("error_during_execution", 1, problem, "hook_stopped") if problem else Outcome()
+
+
 class TurnSummary:
     """Figures of one turn, collected from its events for the result object."""
 
@@ -98,6 +115,8 @@ class TurnSummary:
         """Last reply of each subagent that may still run, by the subagent's id."""
         self.files: Sequence[FileChange] = ()
         """Files that the turn changed."""
+        self.verification: Verification | None = None
+        """Evidence for the answer; None if there is nothing to say about it."""
 
     def follow(self, event: Event) -> None:
         match event:
@@ -109,6 +128,8 @@ class TurnSummary:
                 self.last_reply = event
             case TurnEnded(files=files):
                 self.files = files
+                if event.rounds:  # a turn that woke the model for nothing has no answer of its own
+                    self.verification = event.verification
             case UserMessage():
                 self.note_prompt(event)
             case ToolResultMessage(display=PlanDisplay(is_result=True, text=text)) | CommandRan(text=text):

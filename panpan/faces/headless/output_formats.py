@@ -236,6 +236,8 @@ def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duratio
         line |= {"user_message_uuid": summary.prompts[0], "user_message_uuids": summary.prompts[:_MOST_PROMPTS]}
     if outcome.subtype != "success":
         line["api_error_status"] = outcome.api_status
+    if summary.verification is not None:
+        line["verification"] = summary.verification.as_json()
     for value in summary.structured:
         line["structured_output"] = value
     if outcome.error:

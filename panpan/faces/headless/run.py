@@ -10,7 +10,15 @@ import anyio
 from panpan.cli_kit.signals import Received, watch_signals
 from panpan.core.background import Background
 from panpan.errors import AnswerNeededError, ConfigError, PanpanError, ToolError, unwrap_single_exception
-from panpan.faces.headless.face import INTERRUPTED, HeadlessFace, Outcome, TurnSummary, denials_told, outcome_of_error
+from panpan.faces.headless.face import (
+    INTERRUPTED,
+    HeadlessFace,
+    Outcome,
+    TurnSummary,
+    denials_told,
+    outcome_of_end,
+    outcome_of_error,
+)
 from panpan.faces.headless.prompts import Prompt, PromptReader
 from panpan.faces.turn_text import note_on_end
 from panpan.session.budget.budget import Budget
@@ -322,8 +330,8 @@ class _Run:
                 async for event in events:
                     self._summary.follow(event)
                     await self.face.show(event)
-                    if isinstance(event, TurnEnded) and event.is_interrupted:
-                        outcome = INTERRUPTED
+                    if isinstance(event, TurnEnded):
+                        outcome = outcome_of_end(event)
         except PanpanError as error:
             outcome = outcome_of_error(error)
             self._summary.note_files(session.turn_files)
@@ -358,6 +366,8 @@ class _Run:
         self._has_allowed_call = self._has_allowed_call or self._summary.has_allowed_call
         reply = self._summary.last_reply
         note = note_on_end(reply) if reply is not None and not outcome.error else None
+        if self._summary.verification is not None:
+            self._say(clean_line(self._summary.verification.line))
         if outcome is not INTERRUPTED and (line := outcome.error or note):
             self._say(line)
         for line in () if self._ends_well() or outcome.asked is not None else denials_told(self._summary):

@@ -19,7 +19,7 @@ from panpan.app import opened_session
 from panpan.cli_kit.failures import report_failure
 from panpan.core.background import Background
 from panpan.errors import PanpanError, ToolError
-from panpan.faces.headless.face import INTERRUPTED, Outcome, TurnSummary, outcome_of_error
+from panpan.faces.headless.face import Outcome, TurnSummary, outcome_of_end, outcome_of_error
 from panpan.faces.headless.output_formats import result_line
 from panpan.faces.mcp_server.forms import (
     Filled,
@@ -154,8 +154,8 @@ class Turn:
                 async for event in events:
                     summary.follow(event)
                     self._say(lines.lines(event))
-                    if isinstance(event, TurnEnded) and event.is_interrupted:
-                        outcome = INTERRUPTED
+                    if isinstance(event, TurnEnded):
+                        outcome = outcome_of_end(event)
         except PanpanError as error:
             outcome = outcome_of_error(error)
             summary.note_files(session.turn_files)

@@ -23,7 +23,7 @@ from panpan.session.external.loading import failure
 from panpan.session.log.fold import UnfinishedCall
 from panpan.session.reminders import ReminderSource
 from panpan.types.content import StatusItem
-from panpan.types.events import Compacted, FileChange, Output, PermissionDecided, Waiting
+from panpan.types.events import Compacted, FileChange, Output, PermissionDecided, Verification, Waiting
 from panpan.types.llm import ModelClient
 from panpan.types.messages import (
     AssistantMessage,
@@ -162,6 +162,10 @@ class IsolatedHook(Hook):
     @property
     def turn_files(self) -> Sequence[FileChange]:
         return self._read(lambda: self.inner.turn_files, (), _FILES)
+
+    @property
+    def verification(self) -> Verification | None:
+        return self._read(lambda: self.inner.verification, None, _of(Verification, _NOTHING))
 
     @property
     def wants_turn(self) -> bool:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from panpan.faces.headless.face import Outcome, TurnSummary
+from panpan.faces.headless.face import Outcome, TurnSummary, outcome_of_end
 from panpan.faces.headless.output_formats import JsonFace, StreamJsonFace
 from panpan.session.session import SessionInfo
 from panpan.types.content import AssistantContent, RedactedThinkingBlock, TextBlock, ThinkingBlock
-from panpan.types.events import BlockFinished, BlockStarted, Event, ThinkingDelta, Waiting
-from panpan.types.messages import AssistantMessage, StopReason
+from panpan.types.events import BlockFinished, BlockStarted, Event, ThinkingDelta, TurnEnded, Verification, Waiting
+from panpan.types.messages import AssistantMessage, StopReason, Usage
 from tests.faces.memory import Memory
 from tests.fakes.scripted_llm import call, say
 
@@ -29,6 +29,48 @@ async def lines_of(*events: Event) -> list[dict[str, Any]]:
 
 async def raw_events(*events: Event) -> list[dict[str, Any]]:
     return [line["event"] for line in await lines_of(*events) if line["type"] == "stream_event"]
+
+
+def summary_of(*events: Event) -> TurnSummary:
+    summary = TurnSummary()
+    for event in events:
+        summary.follow(event)
+    return summary
+
+
+async def test_result_has_the_evidence_for_the_answer() -> None:
+    out = Memory()
+    found = Verification(["2 tests passed"], stale=["build"], unverified=["works on GPU"])
+    woken = TurnEnded(0, Usage(), None, 0.1, 0.0)  # for nothing new
+    await JsonFace(out, "s1").end(
+        summary_of(TurnEnded(1, Usage(), None, 1.0, 0.0, verification=found), woken), Outcome(), 0.0
+    )
+
+    assert json.loads(out.text)["verification"] == {
+        "verified": ["2 tests passed"],
+        "failed": [],
+        "stale": ["build"],
+        "unverified": ["works on GPU"],
+        "line": 'verified: 2 tests passed · stale: build · unverified: "works on GPU"',
+    }
+
+
+async def test_result_without_evidence_has_no_such_key() -> None:
+    out = Memory()
+    await JsonFace(out, "s1").end(summary_of(TurnEnded(1, Usage(), None, 1.0, 0.0)), Outcome(), 0.0)
+
+    assert "verification" not in json.loads(out.text)
+
+
+def test_required_evidence_that_is_missing_fails_the_run() -> None:
+    found = Verification(unverified=["it builds"], problem="the answer says more than was shown")
+    outcome = outcome_of_end(TurnEnded(1, Usage(), None, 1.0, 0.0, verification=found))
+
+    assert (outcome.exit_code, outcome.subtype, outcome.error) == (
+        1,
+        "error_during_execution",
+        "the answer says more than was shown",
+    )
 
 
 async def result_of(replies: Sequence[AssistantMessage]) -> str:

@@ -2,8 +2,8 @@
 
 from panpan.faces.plain.line_face import LineFace
 from panpan.types.content import ChecklistDisplay, ChecklistItem, TextBlock, ToolResultBlock
-from panpan.types.events import CommandRan, ToolStarted
-from panpan.types.messages import ToolResultMessage
+from panpan.types.events import CommandRan, ToolStarted, TurnEnded, Verification
+from panpan.types.messages import ToolResultMessage, Usage
 from tests.faces.memory import Memory
 from tests.fakes.scripted_llm import call
 
@@ -29,3 +29,11 @@ async def test_output_of_a_command_is_printed() -> None:
     await LineFace(out, has_colour=False).show(CommandRan("/hello", "hello there"))
 
     assert out.text == "hello there\n"
+
+
+async def test_evidence_for_the_answer_is_printed_before_the_figures() -> None:
+    out = Memory()
+    found = Verification(failed=["1 of 2 tests"], unverified=["All tests\x07 pass"])
+    await LineFace(out, has_colour=False).show(TurnEnded(1, Usage(), None, 1.0, 0.0, verification=found))
+
+    assert out.text == 'failed: 1 of 2 tests · unverified: "All tests pass"\n1.0 s · 1 round\n'

@@ -216,7 +216,8 @@ function Ended({ item }) {
   const money = item.cost_usd ? `${item.is_cost_estimated ? "about " : ""}$${item.cost_usd.toFixed(4)}` : "";
   const files = item.files.length === 1 ? "1 file changed" : item.files.length ? `${item.files.length} files changed` : "";
   const words = [`${item.duration_s.toFixed(1)} s`, money, files].filter(Boolean).join(" · ");
-  return html`<p class="ended">${words}</p>`;
+  const line = item.verification?.line;
+  return html`<div class="ended">${line && html`<p>${visible(line)}</p>`}<p>${words}</p></div>`;
 }
 
 const VIEWS = {

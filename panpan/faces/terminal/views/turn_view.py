@@ -373,6 +373,10 @@ class TurnView:
             say(self._canvas, "[Interrupted]", "warn")
         if not event.rounds and not event.is_interrupted:  # the model was woken for nothing new
             return
+        if (found := event.verification) is not None:
+            say(self._canvas, found.line, "warn" if found.failed or found.unverified else "dim")
+            if found.problem:
+                say(self._canvas, f"! {found.problem}", "warn")
         self._canvas.show(_row(turn_summary(event, self._waited_s), self._canvas.width, self._canvas.theme))
 
     def _finish(self) -> None:

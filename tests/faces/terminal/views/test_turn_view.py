@@ -21,6 +21,7 @@ from panpan.types.events import (
     ToolFinished,
     ToolStarted,
     TurnEnded,
+    Verification,
 )
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, Usage, UserMessage
 from panpan.types.permission import PermissionQuestion
@@ -235,6 +236,19 @@ def test_end_of_a_turn_marks_a_cost_that_is_estimated() -> None:
     view.turns.show(TurnEnded(1, Usage(), 0.0005, 1.0, 0.0, is_cost_estimated=True))
 
     assert view.canvas.rows[-1] == "1.0 s · 1 round · ~$0.0005"
+
+
+def test_evidence_for_the_answer_precedes_the_end_line() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    found = Verification(["3 tests passed"], unverified=["works on GPU\x1b[2J"], problem="run something")
+    view.turns.show(TurnEnded(1, Usage(), None, 1.0, 0.0, verification=found))
+
+    assert view.canvas.rows[-3:] == [
+        'verified: 3 tests passed · unverified: "works on GPU"',
+        "! run something",
+        "1.0 s · 1 round",
+    ]
 
 
 def test_turn_without_a_prompt_shows_none() -> None:

@@ -1,0 +1,189 @@
+"""Scope of a command: all tests or some, and if its exit code says that it succeeded.
+
+The rule: words of a command only ever narrow down what it shows. That it ran tests, its report says.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from panpan.receipts.receipt import Receipt
+from panpan.types.pattern import compile_late
+
+Scope: TypeAlias = Literal["all", "paths", "part"]
+"""Tests that a command selects: all; those in paths that it names; some, or nobody can say."""
+
+Words: TypeAlias = tuple[str, ...]
+
+_BESIDE = frozenset({
+    "cd", "echo", "printf", "true", ":", "pwd", "ls", "set", "sleep", "date", "which", "cat", "head", "tail", "tee",
+    "grep", "rg", "sed", "awk", "sort", "uniq", "wc", "cut", "tr", "mkdir", "touch", "git", "less", "exit", "test", "[",
+})  # fmt: skip
+"""Programs that select no tests."""
+
+_PYTEST_FLAGS = compile_late(
+    r"-[qvsxl]+|-r\w+|-n\w+|--(?:verbose|quiet|exitfirst|showlocals|no-header|no-summary|strict\S*|disable-warnings|"
+    r"cache-clear|force-short-summary|full-trace|cov(?:-\S+)?|no-cov)|"
+    r"--(?:tb|color|capture|durations|maxfail|junit-?xml|timeout|cov|cov-report|numprocesses|dist|log-\S+|show-capture|"
+    r"import-mode|verbosity|randomly-seed|reruns)=.*"
+)
+_PYTEST_VALUES = frozenset({"-n", "-p", "-W", "--tb", "--color", "--durations", "--maxfail", "--dist", "--junitxml"})
+_FLAGS: Mapping[str, str] = {
+    "cargo": r"--(?:workspace|all|all-features|all-targets|release|quiet|no-fail-fast|locked|offline|verbose)|-[qv]+|"
+    r"-r|-j\d*",
+    "go": r"-(?:v|race|json|cover|count=\d+|timeout=\S+|shuffle=\S+|vet=\S+)",
+    "jest": r"--(?:ci|coverage|verbose|silent|runInBand|no-color|colors|reporters=\S+|maxWorkers=\S+)|-i",
+    "make": r"-j\d*|-[sBk]+|--(?:silent|always-make|no-print-directory|keep-going)",
+    "tox": r"-[qvrp]+|--(?:recreate|parallel)",
+    "ctest": r"--output-on-failure|-V+|-j\d*|--verbose|--no-tests=error|--output-junit=\S+",
+    "mvn": r"-[qBVo]+|--(?:quiet|batch-mode|offline|no-transfer-progress)|-ntp",
+    "gradle": r"--(?:quiet|no-daemon|offline|info|console=\S+|rerun-tasks)|-[qi]+",
+}
+_TARGETS: Mapping[str, frozenset[Words]] = {
+    "cargo": frozenset({("test",), ("nextest", "run")}),
+    "go": frozenset({("test", "./...")}),
+    "npm": frozenset({("test",), ("t",), ("run", "test")}),
+    "yarn": frozenset({("test",), ("run", "test")}),
+    "pnpm": frozenset({("test",), ("run", "test")}),
+    "bun": frozenset({("test",), ("run", "test")}),
+    "jest": frozenset({()}),
+    "vitest": frozenset({(), ("run",)}),
+    "make": frozenset({("test",), ("tests",), ("check",)}),
+    "just": frozenset({("test",), ("tests",), ("check",)}),
+    "tox": frozenset({(), ("run",)}),
+    "nox": frozenset({()}),
+    "ctest": frozenset({()}),
+    "mvn": frozenset({("test",), ("verify",)}),
+    "gradle": frozenset({("test",), ("check",)}),
+}
+"""Words of a program that stand for all tests, flags left out."""
+_ALIASES: Mapping[str, str] = {
+    "py.test": "pytest", "gmake": "make", "mvnw": "mvn", "gradlew": "gradle", "vitest.mjs": "vitest",
+}  # fmt: skip
+_LAUNCHERS = frozenset({"uv", "poetry", "pdm", "hatch", "pipenv", "rye", "npx", "pnpx", "bunx", "coverage", "time",
+                        "env", "nice", "timeout", "xvfb-run", "nohup", "stdbuf"})  # fmt: skip
+_PYTHON = compile_late(r"(?:python|pypy)[\d.]*t?")
+_NARROWS = compile_late(r"PYTEST_ADDOPTS|PYTEST_PLUGINS|PYTEST_DISABLE|TESTARGS|TEST_ARGS|RUSTFLAGS|GOFLAGS")
+"""Variables in the line that may select tests."""
+
+
+def line_of(receipt: Receipt) -> str:
+    """Return the command as a person would type it, on one line."""
+    argv = receipt.argv
+    for number, word in enumerate(argv[:-1]):
+        if number and re.fullmatch(r"-\w*c", word):
+            return " ".join(argv[number + 1].split())
+    return " ".join(" ".join(argv).split())
+
+
+def key_of(receipt: Receipt) -> tuple[str, str]:
+    """Return what two runs of the same command have in common."""
+    return receipt.cwd, line_of(receipt)
+
+
+def exit_code_counts(receipt: Receipt) -> bool:
+    """Return True if the exit code is that of the whole line: nothing in it hides the failure of a part."""
+    line = re.sub(r"\d?>&\d|&>>?|>&", "", line_of(receipt))
+    raw = receipt.argv[-1] if receipt.argv else ""
+    return (
+        bool(receipt.commands)
+        and not re.search(r"[|;!`(){}]|(?<!&)&(?!&)|\b(?:if|for|while|trap)\b", line)
+        and ("\n" not in raw.strip())
+    )
+
+
+def scope_of(receipt: Receipt, top: str) -> Scope:
+    """Return which tests the words of a command select.
+
+    Args:
+        receipt: The command.
+        top: The workspace, absolute and canonical.
+    """
+    if not receipt.commands or _NARROWS.search(line_of(receipt)):
+        return "part"
+    scopes: list[Scope] = []
+    place = posixpath.join(top, receipt.cwd)
+    for words in receipt.commands:
+        program = _name(words[0]) if words else ""
+        if program == "cd":
+            place = posixpath.normpath(posixpath.join(place, words[1])) if len(words) == 2 else ""
+        elif program not in _BESIDE:
+            scope = _of_words(words)
+            scopes.append("paths" if scope == "all" and posixpath.normpath(place) != posixpath.normpath(top) else scope)
+    if not scopes or "part" in scopes:
+        return "part"
+    return "paths" if "paths" in scopes else "all"
+
+
+def names_test_program(receipt: Receipt) -> bool:
+    """Return True if the words name a program for tests, so that a run without a report is one that went wrong."""
+    return any(_program_of(words)[0] in ("pytest", *_TARGETS) and _is_for_tests(words) for words in receipt.commands)
+
+
+def _is_for_tests(words: Words) -> bool:
+    program, rest = _program_of(words)
+    return program in ("pytest", "jest", "vitest", "tox", "nox", "ctest") or any(
+        word in ("test", "tests", "check", "nextest", "verify") for word in rest
+    )
+
+
+def programs_of(receipt: Receipt) -> frozenset[str]:
+    """Return the programs for tests that the words name, behind launchers such as `uv run`."""
+    names = (_program_of(words)[0] for words in receipt.commands)
+    return frozenset(name for name in names if name == "pytest" or name in _TARGETS)
+
+
+def node_ids(receipt: Receipt) -> Iterator[str]:
+    """Yield the names of single tests that the words select, such as `test_x` of `tests/test_a.py::test_x`."""
+    for words in receipt.commands:
+        for word in words:
+            if "::" in word:
+                yield word.rsplit("::", 1)[1].partition("[")[0]
+
+
+def _of_words(words: Words) -> Scope:
+    program, rest = _program_of(words)
+    if program == "pytest":
+        return _of_pytest(rest)
+    if program not in _TARGETS:
+        return "part"
+    flags = re.compile(_FLAGS.get(program, r"--silent|--quiet"))
+    operands = tuple(word for word in rest if not flags.fullmatch(word))
+    return "all" if operands in _TARGETS[program] else "part"
+
+
+def _of_pytest(rest: Sequence[str]) -> Scope:
+    scope: Scope = "all"
+    waiting = list(reversed(rest))
+    while waiting:
+        word = waiting.pop()
+        if word in _PYTEST_VALUES:
+            if not waiting:
+                return "part"
+            waiting.pop()
+        elif _PYTEST_FLAGS.fullmatch(word) or word in (".", "./"):
+            continue
+        elif word.startswith("-") or "::" in word or not word:
+            return "part"
+        else:
+            scope = "paths"
+    return scope
+
+
+def _program_of(words: Words) -> tuple[str, Words]:
+    """Return the program for tests behind launchers such as `uv run` and `python -m`, with its words."""
+    name = _name(words[0]) if words else ""
+    if name in _LAUNCHERS or _PYTHON.fullmatch(name):
+        for number, word in enumerate(words[1:], 1):
+            inner = _name(word)
+            if (name == "coverage" or _PYTHON.fullmatch(name)) and words[number - 1] != "-m":
+                continue
+            if inner == "pytest" or (inner in _TARGETS and not _PYTHON.fullmatch(name)):
+                return inner, words[number + 1 :]
+    return name, words[1:]
+
+
+def _name(word: str) -> str:
+    name = posixpath.basename(word)
+    return _ALIASES.get(name, name)

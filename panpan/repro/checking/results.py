@@ -28,6 +28,10 @@ class ClaimRun(_Record):
     """Sentence that says why there is no number; empty if there is one."""
     receipt: Receipt | None = None
     """None if the command did not start."""
+    output: str = ""
+    """File with what the command printed, relative to the folder of check.json; empty if there is none."""
+    files: str = ""
+    """Folder in which the command ran, as it left it, relative to the folder of check.json; empty if there is none."""
 
 
 class Judgement(_Record):

@@ -40,7 +40,7 @@ def half_of(claimed: WrittenNumber) -> Decimal:
 
 
 def _decimal(number: float) -> Decimal:
-    return Decimal(repr(number))  # as it is written in claims.toml
+    return Decimal(repr(number)).normalize()  # as it is written in claims.toml
 
 
 class Evidence:

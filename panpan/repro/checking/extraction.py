@@ -84,6 +84,8 @@ def _read(folder: Path, name: str) -> bytes | Found:
         path = canonical_path(folder / name)
         if not is_below(path, folder):
             return Found(problem=f"{shown} is not in the folder of the run")
+        if path.exists() and not path.is_file():
+            return Found(problem=f"{shown} is no regular file")
         size = path.stat().st_size
         if size > _MAX_BYTES:
             most = size_text(_MAX_BYTES)

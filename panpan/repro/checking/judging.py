@@ -166,12 +166,13 @@ def _spread(found: Evidence) -> str:
 def _too_little(found: Evidence) -> str:
     """Return what is missing before it may be called a deviation; empty if nothing is."""
     if not found.at_reference:
-        return f"the run with the paper's seed {found.claim.seed} gave no number, and other seeds decide nothing"
+        return f"the run with the paper's seed {found.claim.seed} gave no number, and others cannot show a deviation"
     if not found.is_repeated:
         return f"{_difference(found)}, and the repeat with the same seed is missing that would show a deviation"
     if found.claim.takes_seed and found.claim.seed is None and len(found.by_seed) < ENOUGH_SEEDS:
         seeds = counted(len(found.by_seed), "seed")
-        return f"{_difference(found)}, but {seeds} decide nothing as the paper names none; add --seeds {ENOUGH_SEEDS}"
+        why = f"{seeds} cannot show a deviation where the paper names none; add --seeds {ENOUGH_SEEDS}"
+        return f"{_difference(found)}, but {why}"
     return ""
 
 

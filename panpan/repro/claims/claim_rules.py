@@ -12,6 +12,7 @@ from panpan.config.keys import KeyPath, shown
 from panpan.repro.claims.claim import Claim, Claims, Extract, Tolerance
 
 _MAX_PATTERN_CHARS = 1_000
+_LEAST_SCALE, _MOST_SCALE = 1e-15, 1e15
 
 
 class Problem(NamedTuple):
@@ -83,8 +84,8 @@ def _of_extract(extract: Extract) -> Iterator[tuple[KeyPath, str]]:
     for name in ("output", "match"):
         if name in values and (wrong := _pattern_problem(values[name])):
             yield (name,), wrong
-    if extract.scale == 0:
-        yield ("scale",), "is 0, which makes all numbers the same; write another factor"
+    if not _LEAST_SCALE <= abs(extract.scale) <= _MOST_SCALE:
+        yield ("scale",), f"is {extract.scale:g}; write a factor whose size is {_LEAST_SCALE:g} to {_MOST_SCALE:g}"
 
 
 def _listed(places: Sequence[str]) -> str:

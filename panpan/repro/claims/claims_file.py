@@ -105,7 +105,9 @@ def with_claims(data: bytes, claims: Sequence[Claim]) -> bytes:
     blocks = "".join(f"\n{claim_text(claim)}" for claim in claims)
     gap = b"\n" if data and not data.endswith(b"\n") else b""
     new = data + gap + blocks.encode()
-    return _as_meant(new, known.model_copy(update={"claim": (*known.claim, *claims)}))
+    if parse_claims(new).claim != (*known.claim, *claims):
+        raise ConfigError(_BY_HAND)
+    return new
 
 
 def with_changes(data: bytes, changes: Mapping[str, Mapping[str, Any]]) -> bytes:
@@ -136,7 +138,10 @@ def with_changes(data: bytes, changes: Mapping[str, Mapping[str, Any]]) -> bytes
         new = tomlkit.dumps(document).encode()
     except (TOMLKitError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(_BY_HAND) from error
-    return _as_meant(new, Claims.model_validate(wanted)) if changes else data
+    parse_claims(new)
+    if parse_text(new.decode(), NAME) != wanted:
+        raise ConfigError(_BY_HAND)
+    return new
 
 
 _BY_HAND = f"{NAME} is laid out in a way that panpan cannot change; change it by hand"
@@ -147,12 +152,6 @@ def _set(table: Any, key: str, value: Any) -> None:
         table.pop(key, None)
     else:
         table[key] = value
-
-
-def _as_meant(data: bytes, wanted: Claims) -> bytes:
-    if parse_claims(data) != wanted:
-        raise ConfigError(_BY_HAND)
-    return data
 
 
 def claims_text(claims: Claims) -> str:

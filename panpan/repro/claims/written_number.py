@@ -9,12 +9,12 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
-EXACT = Context(prec=700, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN)
+EXACT = Context(prec=1_000, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN)
 """Context in which sums, differences and products of numbers that are read here are exact."""
 
 _MAX_CHARS = 200
-_MAX_EXPONENT = 300
-"""Most digits before and after the point, as numbers that computers calculate with have at most."""
+_MOST_BEFORE, _MOST_BEHIND = 250, 400
+"""Most digits before and behind the point, about as many as numbers have that computers calculate with."""
 
 _ALIKE = {
     **dict.fromkeys(map(ord, "\u2212\u2010\u2011\u2012\u2013\u2014\ufe63\uff0d"), "-"),
@@ -84,7 +84,7 @@ def read_number(text: str) -> WrittenNumber | None:
         digits = found["plain"].replace(",", ".")
     exponent = found["exponent"] or found["power"] or found["signed"] or "0"
     value = Decimal(f"{found['sign'] or ''}{digits}e{exponent}")
-    if value.adjusted() > _MAX_EXPONENT or _exponent(value) < -_MAX_EXPONENT:
+    if value.adjusted() > _MOST_BEFORE or _exponent(value) < -_MOST_BEHIND:
         return None
     return WrittenNumber(value, is_percent=found["percent"] is not None)
 

@@ -20,7 +20,7 @@ CSV = "method;seed;f1\nmean;0;0,51\nmean;1;0,52\ntrimmed mean;0;0,831\n"
 
 
 def found(folder: Path, *extracts: Mapping[str, Any], output: str = OUTPUT, **options: Any) -> Sequence[Found]:
-    """What is found in a folder after a run."""
+    """Numbers that are found in a folder after a run."""
     (folder / "run").mkdir(exist_ok=True)
     (folder / "output.txt").write_text(output)
     given = [Extract.model_validate(extract) for extract in extracts]
@@ -96,7 +96,7 @@ def test_pattern_that_takes_too_long_costs_only_its_own_number(tmp_path: Path) -
     assert 'the pattern "(a+)+$" takes more than 0.5 s or too much memory; make it simpler' in numbers[1].problem
 
 
-def test_what_a_stranger_wrote_cannot_drive_the_terminal(tmp_path: Path) -> None:
+def test_text_of_a_stranger_cannot_drive_the_terminal(tmp_path: Path) -> None:
     (one,) = found(tmp_path, {"output": "(no)"}, output="\x1b]0;title\x07bad \u202e" + "x" * 500)
     assert "\x1b" not in one.problem
     assert "\u202e" not in one.problem

@@ -21,7 +21,7 @@ def test_quantile_is_that_of_the_table(freedom: int, quantile: float) -> None:
     assert round(t_quantile(freedom), 3) == quantile
 
 
-def test_quantile_of_many_runs_is_that_of_the_normal_distribution() -> None:
+def test_quantile_of_many_runs_is_the_normal_one() -> None:
     assert t_quantile(100_001) == pytest.approx(1.959964, abs=5e-5)
 
 

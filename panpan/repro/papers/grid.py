@@ -1,0 +1,132 @@
+"""Tables of pages, READMEs and LaTeX: a grid of cells, of which some are heads and labels."""
+
+from collections.abc import Iterator, Sequence
+
+from panpan.repro.papers.numbers import is_blank, read_number
+from panpan.repro.papers.paper_table import MAX_COLUMNS, MAX_ROWS, PaperTable, row_of, table_of
+from panpan.types.dataclass import dataclass
+
+_MAX_LABEL_COLUMNS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """A cell as the document has it."""
+
+    text: str
+    width: int = 1
+    """Columns that it covers."""
+    height: int = 1
+    """Rows that it covers."""
+    is_head: bool = False
+
+
+def table_of_grid(
+    name: str, caption: str, lines: Sequence[Sequence[GridCell]], *, heads: int | None = None
+) -> PaperTable | None:
+    """Return the table of a grid; None if it has no numbers.
+
+    Args:
+        name: Such as "Table 1".
+        caption: Its text; may be empty.
+        lines: Rows of cells as they are written.
+        heads: Number of rows with heads; None: found by what is in them.
+    """
+    grid = _spread(lines)
+    if not grid:
+        return None
+    count = _count_heads(grid) if heads is None else max(heads, 0)
+    head, body = grid[:count], grid[count:]
+    labels = _label_columns(body)
+    width = max(map(len, grid))
+    numeric = [column for column in range(width) if column not in labels]
+    rows = []
+    group = ""
+    for line in body:
+        texts = [cell.text if cell else "" for cell in line]
+        label = " / ".join(dict.fromkeys(texts[column] for column in labels if column < len(texts) and texts[column]))
+        cells = [texts[column] if column < len(texts) else "" for column in numeric]
+        if len(set(filter(None, texts))) == 1 and not any(map(read_number, cells)):
+            group = next(filter(None, texts))  # a line over all columns that names the rows below it
+        if not any(map(read_number, cells)) or len({id(cell) for cell in line if cell}) == 1:
+            continue
+        quote = "  ".join(text for text in (label, *cells) if text)
+        rows.append(row_of(" / ".join(filter(None, (group, label))), cells, quote))
+    columns = [_head_of(head, column) for column in numeric]
+    used = [i for i in range(len(columns)) if any(read_number(row.cells[i]) for row in rows if i < len(row.cells))]
+    return table_of(name, caption, None, columns, rows) if used else None
+
+
+def _spread(lines: Sequence[Sequence[GridCell]]) -> list[list[GridCell | None]]:
+    """Return the grid with a cell in each place that it covers."""
+    grid: list[list[GridCell | None]] = []
+    hanging: dict[int, tuple[int, GridCell]] = {}
+    for line in lines[:MAX_ROWS]:
+        row: list[GridCell | None] = []
+        cells = iter(line)
+        while len(row) < MAX_COLUMNS:
+            if len(row) in hanging:
+                left, cell = hanging.pop(len(row))
+                if left > 1:
+                    hanging[len(row)] = (left - 1, cell)
+                row.append(cell)
+                continue
+            new = next(cells, None)
+            if new is None:
+                if not any(column > len(row) for column in hanging):
+                    break
+                row.append(None)
+                continue
+            for _ in range(min(max(new.width, 1), MAX_COLUMNS - len(row))):
+                if new.height > 1:
+                    hanging[len(row)] = (new.height - 1, new)
+                row.append(new)
+        grid.append(row)
+    return grid
+
+
+def _count_heads(grid: Sequence[Sequence[GridCell | None]]) -> int:
+    """Return the number of rows at the top that are heads: all their cells are, or none is a number."""
+    count = 0
+    for row in grid:
+        cells = [cell for cell in row if cell and cell.text]
+        is_head = bool(cells) and all(cell.is_head for cell in cells)
+        if not is_head and any(read_number(cell.text) for cell in cells):
+            break
+        if not is_head and count and len({id(cell) for cell in cells}) == 1:
+            break  # a line over all columns that names the rows below it
+        count += 1
+    return count if count < len(grid) else min(1, len(grid))
+
+
+def _label_columns(body: Sequence[Sequence[GridCell | None]]) -> list[int]:
+    """Return the first columns that hold words, or the first one of all if all hold numbers."""
+    labels: list[int] = []
+    for column in range(_MAX_LABEL_COLUMNS):
+        cells = [row[column] for row in body if column < len(row)]
+        texts = [cell for cell in cells if cell and not is_blank(cell.text)]
+        words = sum(cell.is_head or read_number(cell.text) is None for cell in texts)
+        if not texts or words * 3 <= len(texts):
+            break
+        labels.append(column)
+    return labels or [0]
+
+
+def _head_of(head: Sequence[Sequence[GridCell | None]], column: int) -> str:
+    texts = [row[column].text for row in head if column < len(row) and row[column]]  # type: ignore[union-attr]
+    return " ".join(dict.fromkeys(text for text in texts if text))
+
+
+def named_tables(tables: Iterator[tuple[str, str, Sequence[Sequence[GridCell]]]]) -> Iterator[PaperTable]:
+    """Yield the tables with numbers, each with a name of its own.
+
+    Args:
+        tables: For each, its name (or an empty text), its caption and its grid.
+    """
+    unnamed = 0
+    for name, caption, lines in tables:
+        if not name:
+            unnamed += 1
+        table = table_of_grid(name or f"table {unnamed}", caption, lines)
+        if table is not None:
+            yield table

@@ -1,0 +1,101 @@
+"""Tables of web pages and Markdown. A stranger wrote them: read in the sandboxed worker."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from panpan.repro.papers.grid import GridCell, named_tables
+from panpan.repro.papers.latex_tables import plain_tex
+from panpan.repro.papers.paper_table import MAX_CELL_CHARS, MAX_TABLES, PaperTables, cut
+from panpan.repro.papers.pdf_lines import caption_name
+
+if TYPE_CHECKING:
+    from lxml.html import HtmlElement
+
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_DROPPED = ("script", "style", "template", "annotation", "annotation-xml", "noscript")
+_MAX_SPAN = 200
+
+
+def html_tables(html: str) -> PaperTables:
+    """Return the tables of a page."""
+    from panpan.capabilities.web.page_tree import drop, drop_unseen, parse_html
+
+    tree = parse_html(html)
+    title = next((" ".join(each.text_content().split()) for each in tree.iter("h1", "title")), "")
+    _write_formulas(tree)
+    drop_unseen(tree)
+    drop(tree, _DROPPED)
+    _write_scripts(tree)
+    tables = [*_take(named_tables(_grids(tree)))]
+    return PaperTables(title=cut(title, MAX_CELL_CHARS), tables=tuple(tables))
+
+
+def markdown_tables(text: str) -> PaperTables:
+    """Return the tables of a Markdown file, those in HTML included."""
+    from markdown_it import MarkdownIt
+
+    return html_tables(f"<body>{MarkdownIt('commonmark', {'html': True}).enable('table').render(text)}</body>")
+
+
+def _take(tables: Iterator[object]) -> Iterator[object]:
+    from itertools import islice
+
+    return islice(tables, MAX_TABLES)
+
+
+def _write_formulas(tree: "HtmlElement") -> None:
+    """Write formulas whose TeX the page has as text."""
+    for element in list(tree.iter("math")):
+        tex = element.get("alttext") or "".join(element.xpath(".//*[local-name()='annotation']/text()")[:1])
+        if tex and element.getparent() is not None:
+            element.tail = f"{plain_tex(tex)}{element.tail or ''}"
+            element.drop_tree()
+
+
+def _write_scripts(tree: "HtmlElement") -> None:
+    for element in list(tree.iter("sup", "sub")):
+        mark = "^" if element.tag == "sup" else "_"
+        text = " ".join(element.text_content().split())
+        if element.getparent() is not None:
+            element.tail = f"{mark}{{{text}}}{element.tail or ''}" if text else element.tail
+            element.drop_tree()
+
+
+def _grids(tree: "HtmlElement") -> Iterator[tuple[str, str, Sequence[Sequence[GridCell]]]]:
+    heading, before = "", ""
+    for element in tree.iter():
+        if element.tag in _HEADINGS:
+            heading, before = _text(element), ""
+        elif element.tag in ("p", "figcaption", "caption", "div") and caption_name(_text(element)[:200]):
+            before = _text(element)
+        elif element.tag == "table" and next(element.iterdescendants("table"), None) is None:
+            caption = _caption(element) or before
+            before = ""
+            yield caption_name(caption) or heading, caption, list(_lines(element))
+
+
+def _caption(table: "HtmlElement") -> str:
+    """Return the text that the page marks as the table's caption."""
+    own = next((_text(each) for each in table.iter("caption")), "")
+    if own:
+        return own
+    figure = next(table.iterancestors("figure"), None)
+    return next((_text(each) for each in figure.iter("figcaption")), "") if figure is not None else ""
+
+
+def _lines(table: "HtmlElement") -> Iterator[Sequence[GridCell]]:
+    for row in table.iter("tr"):
+        is_in_head = next(row.iterancestors("thead"), None) is not None
+        yield [
+            GridCell(_text(cell), _span(cell, "colspan"), _span(cell, "rowspan"), is_in_head or cell.tag == "th")
+            for cell in row.iterchildren("td", "th")
+        ]
+
+
+def _text(element: "HtmlElement") -> str:
+    return " ".join(" ".join(element.itertext()).split()).replace(" ^{", "^{").replace(" _{", "_{")
+
+
+def _span(cell: "HtmlElement", name: str) -> int:
+    text = (cell.get(name) or "1").strip()
+    return min(int(text), _MAX_SPAN) if text.isdecimal() and len(text) < 5 else 1

@@ -1,0 +1,341 @@
+"""Columns, heads and rows of a table in a PDF, from its lines."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+
+from panpan.documents.read_words import Rule
+from panpan.repro.papers.numbers import is_blank, read_number
+from panpan.repro.papers.paper_table import PaperTable, Row, row_of, table_of
+from panpan.repro.papers.pdf_lines import LineCell, TextLine
+from panpan.types.dataclass import dataclass
+
+_UNFINISHED = ("-", "(", ",", "/", "+", "&", " and", " with", " of", " for", " the", " in", " on", " w/", " w/o", " by")
+
+_FAR_HEAD = 1.5
+"""Distance of a lone cell above a table that is no head of it, as a multiple of that of its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    left: float
+    right: float
+    is_label: bool
+
+    @property
+    def middle(self) -> float:
+        return (self.left + self.right) / 2
+
+    def overlap(self, cell: LineCell) -> float:
+        """Return the width that a cell shares with it; below 0 the distance."""
+        return min(self.right, cell.right) - max(self.left, cell.left)
+
+
+@dataclass(slots=True)
+class _GridRow:
+    """A row, as it is put together from lines."""
+
+    line: TextLine
+    cells: dict[int, str]
+    labels: dict[int, str]
+    before: str = ""
+    """Words of the label on lines above."""
+    behind: str = ""
+    group: str = ""
+
+    def label(self) -> str:
+        own = " / ".join(text for _, text in sorted(self.labels.items()) if text)
+        return " ".join(part for part in (self.before, own, self.behind) if part)
+
+
+def tables_of_block(
+    lines: Sequence[TextLine], rules: Sequence[Rule], name: str, caption: str, page: int
+) -> Iterator[PaperTable]:
+    """Yield the tables of a stretch of lines: one for each head of columns in it."""
+    lines = _without_notes([line.cut_closer() for line in lines], rules)
+    if any(cell.text.endswith("±") for line in lines for cell in line.cells):
+        return  # numbers go on in the next line, and it is not sure in which
+    columns = _columns(lines)
+    numeric = [index for index, column in enumerate(columns) if not column.is_label]
+    if not numeric:
+        return
+    for heads, body in _panels(lines, columns, rules):
+        rows = _rows(body, columns, rules)
+        if any(row.cells for row in rows):
+            names = _heads(heads, columns, rules)
+            yield table_of(name, caption, page, [names[index] for index in numeric], [
+                _finished(row, numeric) for row in rows if any(map(read_number, row.cells.values()))
+            ])  # fmt: skip
+
+
+def _finished(row: _GridRow, numeric: Sequence[int]) -> Row:
+    label = " / ".join(part for part in (row.group, row.label()) if part)
+    cells = [row.cells.get(index, "") for index in numeric]
+    quote = "  ".join(part for part in (row.label(), *(cell for cell in cells if cell)) if part)
+    return row_of(label, cells, quote)
+
+
+def _is_number(cell: LineCell) -> bool:
+    return read_number(cell.text) is not None
+
+
+def _is_row(line: TextLine) -> bool:
+    """True if a line is a row of a table: it has cells with numbers, or with dashes in place of all of them."""
+    others = line.cells[1:]
+    return bool(others) and (any(map(_is_number, line.cells)) or all(is_blank(cell.text) for cell in others))
+
+
+def _without_notes(lines: Sequence[TextLine], rules: Sequence[Rule]) -> Sequence[TextLine]:
+    """Return the lines without those above the head of the table: above its first rule, or at a distance."""
+    first = next((index for index, line in enumerate(lines) if _is_row(line)), len(lines) - 1)
+    above = [rule.y for rule in rules if rule.y < lines[first].y - 0.5 * lines[first].size]
+    start = first
+    while start > 0:
+        line, after = lines[start - 1], lines[start]
+        usual = lines[first + 1].y - lines[first].y if first + 1 < len(lines) else after.size
+        is_far = len(line.cells) == 1 and after.y - line.y > _FAR_HEAD * max(usual, after.size)
+        is_above_table = len(above) > 1 and above[-1] - above[0] > after.size / 2 and line.y < above[0]
+        if is_far or is_above_table:
+            break
+        start -= 1
+    return lines[start:]
+
+
+def _columns(lines: Sequence[TextLine]) -> list[_Column]:
+    """Return the columns from left to right."""
+    rows = [line for line in lines if _is_row(line) or (len(line.cells) == 1 and _is_number(line.cells[0]))]
+    numbers = _merged([cell for row in rows for cell in row.cells if _is_number(cell) or is_blank(cell.text)])
+    texts = [
+        cell
+        for row in rows
+        for cell in row.cells
+        if not _is_number(cell) and not is_blank(cell.text) and not _covers(numbers, cell)
+    ]
+    spans = [(left, right, False) for left, right in numbers] + [(left, right, True) for left, right in _merged(texts)]
+    columns = [_Column(left, right, is_label) for left, right, is_label in sorted(spans)]
+    if columns and not any(column.is_label for column in columns):
+        columns[0] = _Column(columns[0].left, columns[0].right, is_label=True)
+    return [_as_it_is_used(column, rows, index) for index, column in enumerate(columns)]
+
+
+def _covers(spans: Sequence[tuple[float, float]], cell: LineCell) -> bool:
+    return any(min(right, cell.right) - max(left, cell.left) > 0 for left, right in spans)
+
+
+def _as_it_is_used(column: _Column, rows: Sequence[TextLine], index: int) -> _Column:
+    """Return a first column that holds numbers and more words as a column of labels."""
+    if index or column.is_label:
+        return column
+    cells = [cell for row in rows for cell in row.cells if column.overlap(cell) > 0]
+    words = sum(not _is_number(cell) and not is_blank(cell.text) for cell in cells)
+    return _Column(column.left, column.right, is_label=words * 3 > len(cells))
+
+
+def _merged(cells: Sequence[LineCell]) -> list[tuple[float, float]]:
+    """Return the stretches that cells cover which overlap."""
+    spans: list[tuple[float, float]] = []
+    for left, right in sorted((cell.left, cell.right) for cell in cells):
+        if spans and left < spans[-1][1] - 0.5:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], right))
+        else:
+            spans.append((left, right))
+    return spans
+
+
+def _panels(
+    lines: Sequence[TextLine], columns: Sequence[_Column], rules: Sequence[Rule]
+) -> Iterator[tuple[Sequence[TextLine], Sequence[TextLine]]]:
+    """Yield heads with the lines below them: a table may have several heads."""
+    heads: list[TextLine] = []
+    body: list[TextLine] = []
+    for index, line in enumerate(lines):
+        if _is_head(lines, index, columns, rules, has_body=bool(body)):
+            if body:
+                yield heads, body
+                heads, body = [], []
+            heads.append(line)
+        else:
+            body.append(line)
+    if body:
+        yield heads, body
+
+
+def _is_head(
+    lines: Sequence[TextLine], index: int, columns: Sequence[_Column], rules: Sequence[Rule], *, has_body: bool
+) -> bool:
+    line = lines[index]
+    over_numbers = sum(
+        any(not column.is_label and column.overlap(cell) > 0 for column in columns) for cell in line.cells
+    )
+    if not _is_row(line):
+        if has_body:
+            return over_numbers >= 2 and over_numbers == sum(
+                not _is_number(cell) for cell in line.cells[-over_numbers:]
+            )
+        return not _names_group(lines, index, columns)
+    if has_body:
+        return False
+    # A row of whole numbers without a label above labelled rows, such as years, is a head.
+    has_label = any(column.is_label and column.overlap(line.cells[0]) > 0 for column in columns)
+    following = [other for other in lines[index + 1 :] if _is_row(other)]
+    labelled = sum(any(c.is_label and c.overlap(other.cells[0]) > 0 for c in columns) for other in following)
+    is_whole = all(cell.text.strip("%@=kn ").isdigit() for cell in line.cells)
+    return not has_label and is_whole and labelled * 10 >= len(following) * 7 and bool(following)
+
+
+def _names_group(lines: Sequence[TextLine], index: int, columns: Sequence[_Column]) -> bool:
+    """True if a line above the first row names the rows below it, or begins the label of the first one."""
+    line = lines[index]
+    is_in_front = abs(line.left - min(column.left for column in columns)) < line.size
+    is_below_head = any(len(other.cells) > 1 for other in lines[:index])
+    return len(line.cells) == 1 and is_in_front and is_below_head
+
+
+def _heads(heads: Sequence[TextLine], columns: Sequence[_Column], rules: Sequence[Rule]) -> list[str]:
+    """Return the head of each column: its words, and above them those of heads over several columns."""
+    parts: list[list[str]] = [[] for _ in columns]
+    for index, line in enumerate(heads):
+        is_last = index == len(heads) - 1
+        for cell in line.cells:
+            for at in _covered(cell, line, heads, columns, rules, is_last=is_last):
+                parts[at].append(cell.text)
+    return [" ".join(part) for part in parts]
+
+
+def _covered(
+    cell: LineCell,
+    line: TextLine,
+    heads: Sequence[TextLine],
+    columns: Sequence[_Column],
+    rules: Sequence[Rule],
+    *,
+    is_last: bool,
+) -> Sequence[int]:
+    """Return the columns below a cell of a head."""
+    left, right = min(column.left for column in columns), max(column.right for column in columns)
+    for rule in rules:
+        is_below = line.y < rule.y < line.y + 1.3 * line.size
+        is_part = rule.right - rule.left < 0.9 * (right - left)
+        if is_below and is_part and rule.left - 2 <= cell.middle <= rule.right + 2:
+            under = [i for i, column in enumerate(columns) if rule.left - 3 <= column.middle <= rule.right + 3]
+            if under:
+                return under
+    over = [i for i, column in enumerate(columns) if column.overlap(cell) > 0]
+    if is_last and len(over) > 1:
+        nearest = min(over, key=lambda i: abs(columns[i].middle - cell.middle))
+        others = [other for other in line.cells if other is not cell]
+        return [i for i in over if i == nearest or not any(columns[i].overlap(other) > 0 for other in others)]
+    if is_last or len(line.cells) == len(columns):
+        return over or [min(range(len(columns)), key=lambda i: -columns[i].overlap(cell))]
+    return _centred(cell, line, columns) or over
+
+
+def _centred(cell: LineCell, line: TextLine, columns: Sequence[_Column]) -> Sequence[int]:
+    """Return the neighbouring columns over whose middle a cell stands, which no other cell of its line covers."""
+    taken = {i for i, c in enumerate(columns) for other in line.cells if other is not cell and c.overlap(other) > 0}
+    best: tuple[float, int, Sequence[int]] | None = None
+    free = [i for i, column in enumerate(columns) if i not in taken and not column.is_label]
+    for start in free:
+        for end in free:
+            span = range(start, end + 1)
+            if end < start or any(i not in free for i in span):
+                continue
+            if not all(columns[i].overlap(cell) > 0 for i in span) and len(span) == 1:
+                continue
+            off = abs((columns[start].left + columns[end].right) / 2 - cell.middle)
+            if off < line.size and (best is None or (round(off), -len(span)) < (round(best[0]), best[1])):
+                best = (off, -len(span), span)
+    return best[2] if best else ()
+
+
+def _rows(body: Sequence[TextLine], columns: Sequence[_Column], rules: Sequence[Rule]) -> list[_GridRow]:
+    """Return the rows with numbers; lines without numbers become part of a label, or name the group of rows."""
+    rows: list[_GridRow] = []
+    gaps = [after.y - before.y for before, after in pairwise(body)]
+    usual = median(gaps) if gaps else 0.0
+    waiting: list[TextLine] = []
+    group = ""
+    for line in body:
+        if not _is_row(line) and not _is_lone_number(line, columns):
+            waiting.append(line)
+            continue
+        row = _grid_row(line, columns)
+        group = _place_words(waiting, rows, row, group, usual)
+        waiting = []
+        row.group = group
+        rows.append(row)
+    if waiting and rows and _goes_on(rows[-1], waiting[0], usual):
+        rows[-1].behind = " ".join([rows[-1].behind, waiting[0].text]).strip()
+    _fill_down(rows, columns, rules)
+    return rows
+
+
+def _is_lone_number(line: TextLine, columns: Sequence[_Column]) -> bool:
+    """True if a line has only a number, which stands in a column of numbers."""
+    cell = line.cells[0]
+    return len(line.cells) == 1 and _is_number(cell) and any(not c.is_label and c.overlap(cell) > 0 for c in columns)
+
+
+def _grid_row(line: TextLine, columns: Sequence[_Column]) -> _GridRow:
+    row = _GridRow(line, {}, {})
+    for cell in line.cells:
+        at = max(range(len(columns)), key=lambda i: columns[i].overlap(cell))
+        into = row.labels if columns[at].is_label else row.cells
+        into[at] = f"{into[at]} {cell.text}" if at in into else cell.text
+    return row
+
+
+def _place_words(waiting: Sequence[TextLine], rows: Sequence[_GridRow], row: _GridRow, group: str, usual: float) -> str:
+    """Put lines without numbers between two rows where they belong, and return the name of the group of rows."""
+    for line in waiting:
+        text = line.text
+        own = row.label()
+        is_close = row.line.y - line.y < 0.85 * usual or row.line.y - line.y < 0.7 * line.size
+        if not own and is_close:
+            row.before = " ".join([row.before, text]).strip()
+        elif rows and _goes_on(rows[-1], line, usual):
+            rows[-1].behind = " ".join([rows[-1].behind, text]).strip()
+        elif own and (own[0].islower() or own[0] in "(&+" or text.lower().endswith(_UNFINISHED)):
+            row.before = " ".join([row.before, text]).strip()
+        else:
+            group = text
+    return group
+
+
+def _goes_on(row: _GridRow, line: TextLine, usual: float) -> bool:
+    """True if a line below a row goes on with its label."""
+    if len(line.cells) != 1:
+        return False
+    text, label = line.text, row.label()
+    distance = line.y - row.line.y
+    if row.before and not any(row.labels.values()):
+        return distance < 0.85 * usual or distance < 0.7 * line.size  # the numbers stand beside the middle of a label
+    if distance > 1.35 * line.size:
+        return False
+    starts_small = text[0].islower() or text[0] in "(&+"
+    is_indented = line.left > row.line.left + 0.4 * line.size
+    return starts_small or is_indented or label.lower().endswith(_UNFINISHED)
+
+
+def _fill_down(rows: Sequence[_GridRow], columns: Sequence[_Column], rules: Sequence[Rule]) -> None:
+    """Repeat the first of several labels for the rows below it, or for all rows between two rules."""
+    labels = [index for index, column in enumerate(columns) if column.is_label]
+    if len(labels) < 2 or not rows:
+        return
+    first = labels[0]
+    for part in _parts(rows, rules):
+        named = [row for row in part if row.labels.get(first)]
+        text = named[0].labels[first] if len(named) == 1 else ""
+        for row in part:
+            text = row.labels.get(first) or text
+            row.labels[first] = text
+
+
+def _parts(rows: Sequence[_GridRow], rules: Sequence[Rule]) -> Iterator[Sequence[_GridRow]]:
+    part: list[_GridRow] = []
+    for row in rows:
+        if part and any(part[-1].line.y < rule.y < row.line.y for rule in rules):
+            yield part
+            part = []
+        part.append(row)
+    yield part

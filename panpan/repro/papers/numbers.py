@@ -12,10 +12,12 @@ _BLANKS = "\u00a0\u2009\u202f\u2007\u200a"
 _MARKS = "*†‡§¶#↑↓▲▼△▽★☆✓°"
 _BARE_SCRIPT = r"[\^_]\{[^{}]*\}"
 _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
-_POWER = compile_late(r"\s*[\u00d7x·*]\s*10\s*(?:\^\{\s*([-+]?\d{1,3})\s*\}|\^\s*([-+]?\d{1,3}))")
-_LONE_POWER = compile_late(r"(?<![\d.,])10\^\{\s*([-+]?\d{1,3})\s*\}")
+_POWER = compile_late(r"\s*[\u00d7x·*]\s*10\s*(?:\^\{\s*([-+]?\d{1,2})\s*[^\d{}]?\}|\^\s*([-+]?\d{1,2}))")
+_LONE_POWER = compile_late(r"(?<![\d.,])10\^\{\s*([-+]?\d{1,2})\s*[^\d{}]?\}")
 _RAISED_WHOLE = compile_late(r"(?<![.,\d])\d+\^\{\d+\}")
 """A whole number with a raised one: a power, or a footnote."""
+_LARGE_POWER = compile_late(r"[eE][-+]?(?:[4-9]\d|\d{3,})")
+"""More likely a power with the mark of a footnote."""
 _CELL = compile_late(
     rf"(?P<currency>[$€£¥])?\s*\(?\s*(?P<value>{_NUMBER})\s*(?P<unit>%|‰)?\s*"
     rf"(?:(?:\(\s*)?(?:±|\+/-|\+-)\s*(?P<spread>{_NUMBER})\s*(?:%|‰)?\s*\)?|\(\s*(?P<brackets>{_NUMBER})\s*(?:%|‰)?\s*\)"
@@ -50,7 +52,7 @@ def read_number(cell: str, *, has_decimal_comma: bool = False) -> Number | None:
     below = _BELOW.search(text)
     text = _POWER.sub(lambda found: f"e{found[1] or found[2]}", text)
     text = _LONE_POWER.sub(lambda found: f"1e{found[1]}", text)
-    if _RAISED_WHOLE.search(text):
+    if _RAISED_WHOLE.search(text) or _LARGE_POWER.search(text):
         return None
     text = _without_marks(text)
     found = _CELL.fullmatch(text)

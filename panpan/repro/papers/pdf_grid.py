@@ -111,11 +111,22 @@ def _columns(lines: Sequence[TextLine]) -> list[_Column]:
         for cell in row.cells
         if not _is_number(cell) and not is_blank(cell.text) and not _covers(numbers, cell)
     ]
+    texts += _longer_labels(lines, texts, numbers)
     spans = [(left, right, False) for left, right in numbers] + [(left, right, True) for left, right in _merged(texts)]
     columns = [_Column(left, right, is_label) for left, right, is_label in sorted(spans)]
     if columns and not any(column.is_label for column in columns):
         columns[0] = _Column(columns[0].left, columns[0].right, is_label=True)
     return [_as_it_is_used(column, rows, index) for index, column in enumerate(columns)]
+
+
+def _longer_labels(
+    lines: Sequence[TextLine], labels: Sequence[LineCell], numbers: Sequence[tuple[float, float]]
+) -> list[LineCell]:
+    """Return words without numbers that begin where labels do: the heads of groups and the rest of labels."""
+    left = min((cell.left for cell in labels), default=0.0)
+    end = min((start for start, _ in numbers if start > left), default=left)
+    alone = (line.cells[0] for line in lines if len(line.cells) == 1)
+    return [cell for cell in alone if abs(cell.left - left) < 3 and cell.right < end]
 
 
 def _covers(spans: Sequence[tuple[float, float]], cell: LineCell) -> bool:
@@ -216,7 +227,8 @@ def _covered(
     for rule in rules:
         is_below = line.y < rule.y < line.y + 1.3 * line.size
         is_part = rule.right - rule.left < 0.9 * (right - left)
-        if is_below and is_part and rule.left - 2 <= cell.middle <= rule.right + 2:
+        is_own = not any(rule.left <= other.middle <= rule.right for other in line.cells if other is not cell)
+        if is_below and is_part and is_own and rule.left - 2 <= cell.middle <= rule.right + 2:
             under = [i for i, column in enumerate(columns) if rule.left - 3 <= column.middle <= rule.right + 3]
             if under:
                 return under

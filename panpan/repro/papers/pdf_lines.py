@@ -20,6 +20,8 @@ _NUMBER_GAP = 0.45
 """Gap between two cells that are numbers."""
 _GLUE_GAP = 1.1
 """Gap at most beside signs such as ± that belong to both sides."""
+_NEAR_ROW = 1.3
+"""Distance of rows of a table that goes over two columns, as a part of the height of a line."""
 _MIN_PAGE_WIDTH = 100.0
 _GUTTER_WORDS = 0.55
 """Words at most that stand over the gap between two columns, such as those of wide tables, as a part of the usual."""
@@ -225,13 +227,30 @@ def _wide_bands(
     band: tuple[float, float] = (top, top)
     for begin, end in [*sorted(marks), (bottom, bottom)]:
         if any(band[1] < y < begin for y in stops):
-            if band[0] != top or band[1] != top:
-                yield band[0] - 1, band[1] + 1
+            if band != (top, top):
+                yield _grown(band, page.words, stops)
             band = (begin, end)
         else:
             band = (band[0], max(band[1], end))
     if band != (bottom, bottom):
-        yield band[0] - 1, band[1] + 1
+        yield _grown(band, page.words, stops)
+
+
+def _grown(band: tuple[float, float], words: Sequence[Word], stops: Sequence[float]) -> tuple[float, float]:
+    """Return a stretch with the lines right above and below it that are no running text: the rows of a table."""
+    first, last = band
+    rows = [(row[0].y, row[0].size) for row in _rows(words)]
+    for y, size in rows:
+        if last < y < last + _NEAR_ROW * size:
+            if any(last < stop <= y + size / 2 for stop in stops):
+                break
+            last = y + size / 2
+    for y, size in reversed(rows):
+        if first - _NEAR_ROW * size < y < first:
+            if any(y - size / 2 <= stop < first for stop in stops):
+                break
+            first = y - size / 2
+    return first - 1, last + 1
 
 
 def _short_captions(

@@ -23,6 +23,8 @@ from panpan.types.pattern import compile_late
 _ROW_GAP = 2.3
 """Distance of two baselines within a table, as a part of the height of a line."""
 _NEAR_CAPTION = 4.5
+_IS_FULL_CAPTION = 0.7
+"""Part of the width that a line of a caption takes that goes on in the next."""
 _MAX_CAPTION_LINES = 12
 _FIGURE = compile_late(r"(?i)fig(?:ure|\.)\s*[A-Z]?\d")
 _TITLE_SIZE = 1.25
@@ -96,18 +98,23 @@ def _goes_on(flow: Flow, first: int, last: int) -> bool:
     """True if the line behind the last one of a caption belongs to it."""
     line, after = flow.lines[last], flow.lines[last + 1]
     gap = after.y - line.y
-    if gap > 1.6 * line.size or is_number_row(after):
+    width = flow.right - flow.left
+    is_beside = len(after.cells) > 1 and (
+        abs(after.left - line.left) > line.size / 2 or after.right < line.right - width / 5
+    )
+    if gap > 1.6 * line.size or is_number_row(after) or is_beside:
         return False
     if any(line.y < rule.y < after.y - 0.3 * after.size for rule in flow.rules):
         return False
     if last > first and gap > 1.25 * (flow.lines[first + 1].y - flow.lines[first].y):
         return False
-    if caption_name(after.text) or len(after.cells) > 2:
+    if caption_name(after.text):
         return False
     # A line of a caption ends where the text has no room; a short one is its last.
-    is_full = line.right - line.left > 0.75 * max(flow.lines[first].right - flow.lines[first].left, 1)
+    is_full = line.right - line.left > _IS_FULL_CAPTION * width
     is_name_alone = last == first and len(line.text.split()) <= 2
-    return is_full or is_name_alone
+    goes_on = len(after.cells) == 1 and after.text[0].islower()
+    return is_full or is_name_alone or goes_on
 
 
 def _blocks(flow: Flow, captions: Sequence[_Caption]) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,140 @@
+"""Private words: places, names and keys of the machine on which a check ran, none of which gets into a kit.
+
+The rule: every text passes `PrivateWords.clean` on its way into a kit, and every file of a kit passes `find` once it is
+written. A kit in which `find` sees something is refused, so that a text that was forgotten does no harm.
+"""
+
+import getpass
+import json
+import re
+import socket
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from panpan.config.known_secrets import known_secrets
+from panpan.repro.checking.results import CheckReport
+from panpan.repro.claims.claim import Claims
+from panpan.system.files.canonical import canonical_path, user_home
+from panpan.system.text.redact import Redactor
+
+MIN_NAME_CHARS = 3
+"""Shorter names of users and hosts are left: they would blank ordinary words."""
+_COMMON_NAMES = """
+    admin administrator anonymous app bench build builder centos code codespace conda container core data debian default
+    demo dev developer docker ec2-user experiment fedora guest home host lab lab1 linux local localhost localdomain mac
+    machine main master me node node1 nobody jovyan paper project pyodide python research root runner science server
+    source src student test tests ubuntu user username users vagrant vm vscode work worker workspace
+"""
+"""Names that tell nothing about a person or a machine, and that projects use for other things."""
+
+
+@cache
+def common_names() -> frozenset[str]:
+    """Return names that do not count: those above, and the words that every kit has in its own files."""
+    own = "\n".join(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8") for name in _TEXTS)
+    fields = json.dumps([model.model_json_schema() for model in (CheckReport, Claims)])
+    return frozenset(_COMMON_NAMES.split()) | {word.lower() for word in re.findall("[A-Za-z0-9]+", own + fields)}
+
+
+_TEXTS = ("compare", "contents", "crate", "hardware", "manifest", "script", "write_kit")
+"""Modules whose words get into every kit."""
+
+
+class PrivateWords:
+    """Finds private words in texts, and replaces them by placeholders such as `[home]`.
+
+    Args:
+        places: Placeholders by folder. Their names count as they are and as a JSON string or an address has them.
+        names: Placeholders by name of a user or a machine; short and common ones are left out.
+        secrets: Keys in use. What has the shape of a key counts, too.
+    """
+
+    def __init__(self, places: Mapping[Path, str], names: Mapping[str, str], secrets: Iterable[str] = ()) -> None:
+        self._redactor = Redactor(secrets)
+        longest = sorted(((str(path), said) for path, said in places.items()), key=lambda one: -len(one[0]))
+        patterns = [(_of_place(path), said, is_private_place(path)) for path, said in longest if path != "/"]
+        self._places = [(pattern, said) for pattern, said, _ in patterns]
+        self._private_places = [(pattern, said) for pattern, said, is_private in patterns if is_private]
+        told = [(name, said) for name, said in names.items() if is_telling(name)]
+        self._names = [(_of_name(name), said) for name, said in sorted(told, key=lambda one: -len(one[0]))]
+
+    @classmethod
+    def of_machine(cls, places: Mapping[Path, str], environ: Mapping[str, str]) -> "PrivateWords":
+        """Return those of the user and the machine here.
+
+        Args:
+            places: Further places, with their placeholders.
+            environ: The user's environment.
+        """
+        user, host = _user_name(environ), socket.gethostname()
+        home = {Path(environ["HOME"]): "[home]"} if environ.get("HOME", "").startswith("/") else {}
+        homes = {**home, user_home(): "[home]", **{Path(top, user): "[home]" for top in ("/home", "/Users") if user}}
+        own = {one: said for path, said in {**homes, **places}.items() for one in (path, canonical_path(path))}
+        names = {user: "[user]", user_home().name: "[user]", host: "[host]", host.partition(".")[0]: "[host]"}
+        names |= {environ[name]: said for name, said in _NAMES_OF_VARIABLES.items() if environ.get(name)}
+        return cls(own, names, known_secrets(environ))
+
+    def clean(self, text: str) -> str:
+        """Return a text with placeholders."""
+        for pattern, said in (*self._places, *self._names):
+            text = pattern.sub(said, text)
+        return self._redactor.redact(text)
+
+    def clean_value(self, value: Any) -> Any:
+        """Return a value of JSON whose texts are cleaned, keys of objects among them."""
+        if isinstance(value, str):
+            return self.clean(value)
+        if isinstance(value, Mapping):
+            return {self.clean(str(key)): self.clean_value(one) for key, one in value.items()}
+        return [self.clean_value(one) for one in value] if isinstance(value, list | tuple) else value
+
+    def find(self, text: str, *, with_names: bool = True) -> str:
+        """Return the kind of the first private word of a text, such as "a key"; empty if there is none.
+
+        Args:
+            text: The text.
+            with_names: False if names of people and machines do not count.
+        """
+        for pattern, said in (*self._private_places, *(self._names if with_names else ())):
+            if pattern.search(text):
+                return _KINDS.get(said, "a private folder")
+        return "" if self._redactor.redact(text) == text else "a key"
+
+
+_NAMES_OF_VARIABLES = {"USER": "[user]", "LOGNAME": "[user]", "USERNAME": "[user]", "HOSTNAME": "[host]"}
+_KINDS = {"[home]": "your home folder", "[user]": "your user name", "[host]": "the name of this machine"}
+
+
+def is_telling(name: str) -> bool:
+    """True if a name tells who somebody is or which machine it was."""
+    return len(name) >= MIN_NAME_CHARS and name.lower() not in common_names()
+
+
+def is_private_place(path: str) -> bool:
+    """True if a folder tells who somebody is; `/root` and `/work/project` do not."""
+    return any(is_telling(part) for part in path.split("/"))
+
+
+def _user_name(environ: Mapping[str, str]) -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name
+        return environ.get("USER", "")
+
+
+def _spellings(word: str) -> str:
+    as_json = {json.dumps(word)[1:-1], json.dumps(word, ensure_ascii=False)[1:-1]}
+    found = {word, *as_json, quote(word, errors="replace"), quote(word, safe="", errors="replace")}
+    return "|".join(map(re.escape, sorted(found, key=lambda one: (-len(one), one))))
+
+
+def _of_place(path: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.-])(?:{_spellings(path)})(?![\w-])", re.IGNORECASE)
+
+
+def _of_name(name: str) -> re.Pattern[str]:
+    # only letters and digits make a longer name of it: behind a hyphen or an underscore it is still the same one
+    return re.compile(rf"(?<![^\W_])(?:{_spellings(name)})(?![^\W_])", re.IGNORECASE)

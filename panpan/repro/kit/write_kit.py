@@ -1,0 +1,372 @@
+"""Writing a kit: a folder with which others check a check, without panpan.
+
+The rule: a kit is in place whole or not at all, and holds no private words. What is large is in it by checksum only.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
+
+from panpan.errors import ConfigError, ToolError
+from panpan.python_environments.requirement_files import without_login
+from panpan.receipts.receipt import FileDigest, Receipt, utc_now
+from panpan.repro.checking.results import CheckReport, DataCheck, Judgement
+from panpan.repro.claims.claim import Claims
+from panpan.repro.kit.contents import Contents, LeftOut
+from panpan.repro.kit.crate import METADATA_FILE, CrateFacts, crate
+from panpan.repro.kit.hardware import hardware
+from panpan.repro.kit.manifest import FORMAT, MANIFEST, readme
+from panpan.repro.kit.private_words import PrivateWords
+from panpan.repro.kit.script import LockKind, ScriptFacts, script
+from panpan.repro.kit.source_archive import archive_commit, archive_files, find_in_archive
+from panpan.system.files.folder_tree import make_folders, remove_tree
+from panpan.system.processes.process import capture
+from panpan.types.dataclass import dataclass
+from panpan.version import __version__
+
+SOURCE = "source.tar.gz"
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_COMPARE = Path(__file__).with_name("compare.py")
+_EXPORT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """Facts about a reproduction that its kit needs beside the check."""
+
+    claims_file: Path
+    """`claims.toml`."""
+    claims: Claims
+    """Its content."""
+    source: Path
+    """Folder whose files ran, canonical."""
+    address: str = ""
+    """Address from which others get the repository; empty if it is not published."""
+    reports: Sequence[Path] = ()
+    """`report.md` and `report.html`."""
+    outputs: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)
+    """Files that runs wrote, such as `output.txt`, by the receipt's id and by name."""
+    licence: str = ""
+    """Address of the licence of the kit itself, or words."""
+    keeps_names_in_source: bool = False
+    """True if the user says that names of people and machines in the sources may be in the kit."""
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """The user's environment."""
+
+    @property
+    def words(self) -> PrivateWords:
+        """Private words of this machine and these folders."""
+        places = {self.claims_file.parent: "[folder]", self.source: "[source]"}
+        return PrivateWords.of_machine(places, self.environ)
+
+
+async def write_kit(check: CheckReport, reproduction: Reproduction, into: Path) -> Path:
+    """Write the kit of a check, and return its folder. An older kit there is replaced.
+
+    Args:
+        check: The check.
+        reproduction: Further facts.
+        into: Folder of the kit.
+
+    Raises:
+        ConfigError: The folder holds something else, or a private word would get into the kit.
+        ToolError: A file cannot be read or written, or git has no such commit.
+    """
+    new = into.with_name(f".{into.name}.new")
+    try:
+        await to_thread.run_sync(_make_empty, new, into)
+        await _Writer(check, reproduction, new).write()
+        await to_thread.run_sync(_put_in_place, new, into)
+    except OSError as error:
+        raise ToolError(f"the kit {into} cannot be written: {error.filename or ''} {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            await to_thread.run_sync(remove_tree, new)
+    return into
+
+
+def _make_empty(folder: Path, into: Path) -> None:
+    if into.exists() and not (into / MANIFEST).is_file():
+        raise ConfigError(f"{into} is there already and is no kit; move it away, or name another folder")
+    if folder.exists():
+        remove_tree(folder)
+    make_folders(folder)
+
+
+def _put_in_place(new: Path, into: Path) -> None:
+    if into.exists():
+        remove_tree(into)
+    new.rename(into)
+
+
+class _Writer:
+    """Writes one kit."""
+
+    def __init__(self, check: CheckReport, reproduction: Reproduction, folder: Path) -> None:
+        self._check = check
+        self._reproduction = reproduction
+        self._words = reproduction.words
+        self._contents = Contents(folder, self._words)
+        self._folder = folder
+        self._made_at = utc_now()
+        self._title = self._words.clean(check.title or reproduction.claims.paper.title or "a reproduction")
+
+    async def write(self) -> None:
+        contents = self._contents
+        contents.add_json("hardware.json", await hardware(self._reproduction.environ))
+        has_archive, note = await self._add_source()
+        lock = await self._add_lock()
+        await to_thread.run_sync(self._add_records)
+        outputs = await to_thread.run_sync(self._add_outputs)
+        facts = self._script_facts(lock, has_archive=has_archive)
+        await to_thread.run_sync(self._add_programs, facts, note)
+        await to_thread.run_sync(self._add_descriptions, facts, note, outputs)
+        await to_thread.run_sync(self._refuse_private)
+
+    # Sources and packages
+
+    @property
+    def _address(self) -> str:
+        address = without_login(self._reproduction.address)
+        is_public = address.startswith(("https://", "http://")) and self._words.clean(address) == address
+        return address if is_public else ""
+
+    async def _add_source(self) -> tuple[bool, str]:
+        """Add the sources; return False, and a sentence, if the kit names only their address."""
+        check, target = self._check, self._folder / SOURCE
+        has_commit = bool(_COMMIT.fullmatch(check.commit)) and not check.is_changed
+        try:
+            if has_commit:
+                await archive_commit(self._reproduction.source, check.commit, target)
+            else:
+                await archive_files(self._reproduction.source, target, self._places_left_out())
+            await to_thread.run_sync(self._refuse_private_source, target)
+        except ConfigError as error:
+            if not (has_commit and self._address):
+                raise
+            target.unlink(missing_ok=True)
+            return False, f"the sources are not in the kit, but at their address: {error}"
+        return True, ""
+
+    def _places_left_out(self) -> Sequence[Path]:
+        """Return places in the folder of the sources that are none: data, and what a reproduction writes."""
+        top = self._reproduction.source
+        own = ("campaign", "kit", "repro-results", "check.json", "state.json", self._folder.name)
+        return [*(top / one.path for one in self._reproduction.claims.data), *(top / name for name in own)]
+
+    def _refuse_private_source(self, archive: Path) -> None:
+        with_names = not self._reproduction.keeps_names_in_source
+        name, found = find_in_archive(archive, self._words, with_names=with_names)
+        if found:
+            raise ConfigError(
+                f"the kit is not written: {SOURCE} would hold {found}, in {name}; remove it from the sources, or "
+                "publish them and check the published commit"
+            )
+
+    async def _add_lock(self) -> LockKind:
+        """Add the lock of the environment, and return the way to install it."""
+        top = self._reproduction.source
+        if self._reproduction.claims.environment.kind != "uv":
+            return "none"
+        if (top / "uv.lock").is_file():
+            await to_thread.run_sync(self._add_files, {"uv.lock": top / "uv.lock"})
+            await self._export_lock()
+            return "uv"
+        if (top / "requirements.txt").is_file():
+            await to_thread.run_sync(self._add_files, {"requirements.txt": top / "requirements.txt"})
+            return "requirements"
+        return "project" if (top / "pyproject.toml").is_file() else "none"
+
+    def _add_files(self, files: Mapping[str, Path]) -> None:
+        for name, path in files.items():
+            self._contents.add_file(f"locks/{name}", path)
+
+    async def _export_lock(self) -> None:
+        """Add what pip needs beside uv.lock, if uv is here; it reads the lock, and builds and fetches nothing."""
+        uv = shutil.which("uv", path=self._reproduction.environ.get("PATH"))
+        if uv is None:
+            return
+        words = [uv, "export", "--frozen", "--offline", "--no-emit-project", "--quiet", "--no-header"]
+        with suppress(ToolError):
+            done = await capture(words, cwd=self._reproduction.source, timeout_s=_EXPORT_S)
+            if done.exit_code == 0:
+                self._contents.add_text("locks/requirements.txt", done.stdout.decode(errors="replace"))
+
+    def _script_facts(self, lock: LockKind, *, has_archive: bool) -> ScriptFacts:
+        environment, words = self._reproduction.claims.environment, self._words
+        return ScriptFacts(
+            title=self._title,
+            address="" if has_archive else self._address,
+            commit=self._check.commit,
+            lock=lock,
+            python=environment.python or "",
+            setup=words.clean(environment.setup or ""),
+            setup_timeout_s=environment.setup_timeout_s,
+            data=[path for one in self._check.data if one.found and is_relative(path := words.clean(one.path))],
+            seconds=sum(receipt.seconds for receipt in self._receipts()),
+        )
+
+    # Records
+
+    def _receipts(self) -> Iterator[Receipt]:
+        """Yield the receipt of each run once: several claims may have one run."""
+        seen = set[str]()
+        for run in (run for judgement in self._check.judgements for run in judgement.runs):
+            if run.receipt is not None and run.receipt.id not in seen:
+                seen.add(run.receipt.id)
+                yield run.receipt
+
+    def _add_records(self) -> None:
+        contents, check, reproduction = self._contents, self._check, self._reproduction
+        contents.add_file("claims.toml", reproduction.claims_file)
+        contents.add_json("check.json", check.model_dump(mode="json", by_alias=True))
+        contents.add_table("claims.csv", _HEAD, map(_row, check.judgements))
+        contents.add_lines("receipts.jsonl", (one.model_dump(mode="json") for one in self._receipts()))
+        contents.add_text("data.sha256", "".join(f"{one.sha256}  {one.path}\n" for one in _listed(check.data)))
+        for path in reproduction.reports:
+            if path.is_file():
+                contents.add_file(path.name, path)
+
+    def _add_outputs(self) -> Mapping[str, Sequence[str]]:
+        """Add the files that runs wrote; return their paths in the kit, by the receipt's id."""
+        found: dict[str, list[str]] = {}
+        for run, files in self._reproduction.outputs.items():
+            for name, path in files.items():
+                place = f"outputs/{run}/{self._words.clean(name)}"
+                if is_relative(place) and self._contents.add_file(place, path):
+                    found.setdefault(run, []).append(place)
+        return found
+
+    def _add_programs(self, facts: ScriptFacts, note: str) -> None:
+        contents = self._contents
+        check = self._words.clean_value(self._check.model_dump(mode="json", by_alias=True))
+        contents.add_text("reproduce.sh", script(check, facts))
+        (self._folder / "reproduce.sh").chmod(0o755)
+        shutil.copyfile(_COMPARE, self._folder / "compare.py")
+        contents.add_text("README.md", readme(self._title, self._check, self._reproduction.claims, facts, note))
+
+    def _add_descriptions(self, facts: ScriptFacts, note: str, outputs: Mapping[str, Sequence[str]]) -> None:
+        """Add the crate and the manifest, which name all other files."""
+        words, contents = self._words, self._contents
+        receipts = [words.clean_value(one.model_dump(mode="json")) for one in self._receipts()]
+        made = CrateFacts(
+            title=self._title,
+            description=f"Runs of the commands behind the numbers of {self._title}, with a verdict on each number",
+            made_at=self._made_at,
+            licence=self._reproduction.licence,
+            files=contents.digests(),
+            descriptions=_DESCRIPTIONS,
+            receipts=receipts,
+            outputs=outputs,
+            source=facts.address or SOURCE,
+            version=self._check.commit,
+        )
+        contents.add_json(METADATA_FILE, crate(made))
+        contents.add_json(MANIFEST, self._manifest(facts, note))
+
+    def _manifest(self, facts: ScriptFacts, note: str) -> Mapping[str, Any]:
+        check, contents = self._check, self._contents
+        described = {one.path: one for one in self._reproduction.claims.data}
+        return {
+            "format": FORMAT,
+            "title": self._title,
+            "made_by": f"panpan {__version__}",
+            "made_at": self._made_at,
+            "source": {
+                "archive": "" if facts.address else SOURCE,
+                "address": self._address,
+                "commit": check.commit,
+                "is_changed": check.is_changed,
+                "written_here": check.written_here,
+                "note": note,
+            },
+            "environment": {"kind": self._reproduction.claims.environment.kind, "lock": facts.lock},
+            "data": [
+                {**one.model_dump(mode="json"), **_described(described, one.path)} for one in check.data
+            ],
+            "left_out": [_left_out(one) for one in contents.left_out],
+            "with_placeholders": sorted(
+                one.claim.id for one in check.judgements if self._words.clean(_run_words(one)) != _run_words(one)
+            ),
+            "files": [
+                {"path": path, "size": size, "sha256": digest, "sha256_before": contents.cleaned.get(path, "")}
+                for path, (size, digest) in contents.digests().items()
+            ],
+        }  # fmt: skip
+
+    def _refuse_private(self) -> None:
+        for path in sorted(self._folder.rglob("*")):
+            name = path.relative_to(self._folder).as_posix()
+            if name == SOURCE or not path.is_file():
+                continue
+            text = path.read_bytes().decode(errors="replace")
+            if found := self._words.find(name) or ("" if name == "compare.py" else self._words.find(text)):
+                raise ConfigError(
+                    f"the kit is not written: {name} would hold {found}; remove it from claims.toml or from what the "
+                    "commands write"
+                )
+
+
+def is_relative(path: str) -> bool:
+    """True if a path stays below the folder to which it is relative, and can stand in a listing of sha256sum."""
+    parts = path.split("/")
+    return bool(path) and not path.startswith("/") and ".." not in parts and path.isprintable() and "\\" not in path
+
+
+def _listed(data: Sequence[DataCheck]) -> Iterator[FileDigest]:
+    """Yield the files of data that are digested whole."""
+    for one in data:
+        files = one.files or ((one.found,) if one.found else ())
+        yield from (file for file in files if file.how == "whole" and file.sha256 and is_relative(file.path))
+
+
+def _described(described: Mapping[str, Any], path: str) -> Mapping[str, str]:
+    data = described.get(path)
+    if data is None:
+        return {}
+    return {"url": without_login(data.url) if data.url else "", "version": data.version, "licence": data.licence}
+
+
+def _left_out(one: LeftOut) -> Mapping[str, Any]:
+    return {"path": one.path, "size": one.size, "sha256": one.sha256, "reason": one.reason}
+
+
+def _run_words(judgement: Judgement) -> str:
+    extract = judgement.claim.extract
+    return f"{judgement.claim.command}\n{extract.model_dump_json() if extract else ''}"
+
+
+_HEAD = ("id", "table", "row", "column", "value", "unit", "measured", "verdict", "reason", "hints", "seeds", "command")
+
+
+def _row(judgement: Judgement) -> Sequence[Any]:
+    claim = judgement.claim
+    return (
+        *(claim.id, claim.table, claim.row, claim.column, claim.value, claim.unit),
+        "; ".join(f"{value:.12g}" for value in judgement.measured),
+        *(judgement.verdict, judgement.reason, "; ".join(judgement.hints)),
+        "; ".join(str(run.seed) for run in judgement.runs if run.seed is not None),
+        claim.command,
+    )
+
+
+_DESCRIPTIONS = {
+    "check.json": "the claims with their runs and verdicts",
+    "claims.csv": "the table of claims",
+    "claims.toml": "the claims as they were written",
+    "compare.py": "finds the numbers after runs, and compares them",
+    "data.sha256": "checksums of the data, as sha256sum -c reads them",
+    "hardware.json": "the machine of the check",
+    "README.md": "how to use the kit",
+    "receipts.jsonl": "what each command read and wrote, and how it ended",
+    "report.html": "the report for people",
+    "report.md": "the report for people",
+    "reproduce.sh": "runs the commands again and compares",
+    "source.tar.gz": "the sources that ran",
+}

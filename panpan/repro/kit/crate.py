@@ -38,8 +38,10 @@ class CrateFacts:
     """Receipts of the runs, as in receipts.jsonl."""
     outputs: Mapping[str, Sequence[str]]
     """Paths in the kit of what a run wrote, by the receipt's id."""
-    source: str
-    """Address of the repository, or path of the archive in the kit."""
+    address: str
+    """Address of the repository; empty if it has none."""
+    archive: str
+    """Path of the archive of the sources in the kit; empty if there is none."""
     version: str
     """Commit, or a digest of the sources."""
 
@@ -47,7 +49,13 @@ class CrateFacts:
 def crate(facts: CrateFacts) -> dict[str, Any]:
     """Return the content of the file."""
     context = [f"{_CRATE}/context", {name: f"{_TERMS}{name}" for name in ("sha256", "environment")}]
-    return {"@context": context, "@graph": list(_entities(facts))}
+    return {"@context": context, "@graph": list(map(_compact, _entities(facts)))}
+
+
+def _compact(entity: Entity) -> Entity:
+    """Return an entity in the form that the specification wants: one value is no list, and no value no property."""
+    lists = {key: value for key, value in entity.items() if isinstance(value, list) and len(value) < 2}
+    return {key: lists[key][0] if key in lists else value for key, value in entity.items() if lists.get(key, True)}
 
 
 def _entities(facts: CrateFacts) -> Iterator[Entity]:
@@ -65,13 +73,14 @@ def _entities(facts: CrateFacts) -> Iterator[Entity]:
         "name": facts.title,
         "description": facts.description,
         "datePublished": facts.made_at,
-        "license": _licence(facts.licence)[0],
+        "license": {"@id": _licence(facts.licence)["@id"]},
+        "author": {"@id": "#user"},
         "conformsTo": {"@id": _PROFILE},
         "hasPart": [{"@id": _id_of(path)} for path in facts.files],
         "mentions": [{"@id": one} for one in sorted(known)],
     }
     yield {"@id": _PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"}
-    yield from _licence(facts.licence)[1:]
+    yield _licence(facts.licence)
     yield {"@id": "#user", "@type": "Person", "name": "the person who ran the check"}
     yield from (_file(path, *facts.files[path], facts.descriptions.get(path, "")) for path in facts.files)
     yield _program(facts)
@@ -81,25 +90,23 @@ def _entities(facts: CrateFacts) -> Iterator[Entity]:
     yield from found.values()
 
 
-def _licence(licence: str) -> Sequence[Any]:
-    """Return the value of `license`, and the entity that it names if it names one."""
-    if not licence.startswith("https://"):
-        return [licence or "not stated; the sources and data keep their own licences"]
-    name = licence.rstrip("/").rpartition("/")[2]
-    return [{"@id": licence}, {"@id": licence, "@type": "CreativeWork", "name": name, "description": name}]
+def _licence(licence: str) -> Entity:
+    if licence.startswith("https://"):
+        name = licence.rstrip("/").rpartition("/")[2]
+        return {"@id": licence, "@type": "CreativeWork", "name": name, "description": f"the licence {name}"}
+    said = licence or "No licence is stated. The sources and the data keep their own licences."
+    return {"@id": "#licence", "@type": "CreativeWork", "name": "licence", "description": said}
 
 
 def _program(facts: CrateFacts) -> Entity:
-    is_address = facts.source.startswith(("https://", "http://"))
-    entity: Entity = {
-        "@id": facts.source if is_address else "#sources",
+    return {
+        "@id": facts.address or "#sources",
         "@type": "SoftwareSourceCode",
         "name": facts.title,
         "version": facts.version or "unknown",
+        **({"url": facts.address} if facts.address else {}),
+        **({"hasPart": {"@id": _id_of(facts.archive)}} if facts.archive else {}),
     }
-    if is_address:
-        return {**entity, "url": facts.source}
-    return {**entity, "description": "the sources are in this kit", "hasPart": {"@id": _id_of(facts.source)}}
 
 
 def _file(path: str, size: int, sha256: str, description: str) -> Entity:

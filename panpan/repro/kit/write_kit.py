@@ -264,7 +264,8 @@ class _Writer:
             descriptions=_DESCRIPTIONS,
             receipts=receipts,
             outputs=outputs,
-            source=facts.address or SOURCE,
+            address=self._address,
+            archive="" if facts.address else SOURCE,
             version=self._check.commit,
         )
         contents.add_json(METADATA_FILE, crate(made))

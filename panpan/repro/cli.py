@@ -61,3 +61,23 @@ def check_command(folder: Path, form: str, **given: Any) -> int:
 def show_command(folder: Path, form: str) -> int:
     """Show the results of the last check, or the claims if there was none."""
     raise NotImplementedError
+
+
+@command.command("verify")
+@click.argument("kit", metavar="KIT", type=click.Path(path_type=Path))
+@click.option("-d", "--data", type=click.Path(path_type=Path), metavar="DIR", help="Folder of data that KIT lacks.")
+@click.option("--network", "has_network", is_flag=True, help="Let the commands of the kit use the network.")
+@_FORMAT
+def verify_command(kit: Path, form: str, data: Path | None, has_network: bool) -> int:
+    """Check the checksums of KIT, run its commands in the sandbox, and compare with its check.
+
+    Exit codes: 0 the same verdicts, 1 others, 2 the kit is broken or cannot run here.
+    """
+    import anyio
+
+    from panpan.repro.kit.verify import VerifyOptions, verify
+    from panpan.repro.kit.verify_output import show
+
+    folder = existing_folder(data) if data else None
+    options = VerifyOptions(data=folder, has_network=has_network, environ=os.environ)
+    return show(anyio.run(verify, existing_folder(kit), options), form)

@@ -235,7 +235,8 @@ def in_markdown(text: str) -> str:
     )
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table, with an empty one behind it."""
     yield f"| {' | '.join(map(in_markdown, heads))} |"
     yield f"|{'---|' * len(heads)}"
     yield from (f"| {' | '.join(map(in_markdown, row))} |" for row in rows)
@@ -244,17 +245,19 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
 
 def _markdown(report: CampaignReport) -> Iterator[str]:
     yield f"# {in_markdown(report.name)}\n"
-    yield from _table(("", ""), [*report.facts(), *report.totals()])
+    yield from markdown_table(("", ""), [*report.facts(), *report.totals()])
     for axis, rates in rates_by_axis(report.results).items():
         if len(rates) > 1:
             yield f"## Passed by {in_markdown(axis)}\n"
-            yield from _table(
+            yield from markdown_table(
                 (axis, "passed (interval of 95 %)"), [(value, rate.words) for value, rate in rates.items()]
             )
     yield "## Tasks\n"
     yield f"{LEGEND}\n"
     tasks = report.tasks[:_MAX_TASKS_OF_PAGE]
-    yield from _table(("task", "attempts", "passed", "best", "cost", "time"), [_row(report, task) for task in tasks])
+    yield from markdown_table(
+        ("task", "attempts", "passed", "best", "cost", "time"), [_row(report, task) for task in tasks]
+    )
     if len(report.tasks) > len(tasks):
         yield f"The first {len(tasks)} of {len(report.tasks):,} tasks; results.csv has all.\n"
     yield from _lists(report)

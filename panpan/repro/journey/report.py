@@ -225,7 +225,7 @@ def markdown_text(report: ReproductionReport) -> str:
     return "\n".join(_markdown(report)) + "\n"
 
 
-CLAIM_HEADS = ("claim", "the paper says", "measured", "verdict", "why")
+CLAIM_HEADS = ("claim", "verdict", "the paper says", "measured", "why")
 COMMAND_HEADS = ("command", "seeds", "runs", "failed", "time")
 DATA_HEADS = ("data", "size", "SHA-256", "compared with the paper")
 
@@ -268,7 +268,7 @@ def why_of(judgement: Judgement) -> Sequence[str]:
 
 
 def _row(one: Judgement) -> Sequence[str]:
-    return (label_of(one.claim), claimed_text(one.claim), measured_text(one), one.verdict, "; ".join(why_of(one)))
+    return (label_of(one.claim), one.verdict, claimed_text(one.claim), measured_text(one), "; ".join(why_of(one)))
 
 
 def _list(title: str, items: Sequence[str]) -> Iterator[str]:

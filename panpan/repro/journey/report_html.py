@@ -30,9 +30,8 @@ _CLASSES = {
 }
 _STYLE = """
 .conclusion { font-size: 1.1rem; }
-.claims td, .plain td { white-space: normal; overflow-wrap: anywhere; }
-.claims td.measured, .claims td.claimed { min-width: 6rem; overflow-wrap: normal; }
-.claims td.why, .plain td.wide { min-width: 15rem; }
+.claims td.measured, .claims td.claimed { white-space: normal; min-width: 6rem; }
+.claims td.why, .plain td.wide { white-space: normal; overflow-wrap: anywhere; min-width: 15rem; }
 .claims .mark { padding: 0 .6rem; white-space: nowrap; font-size: .85rem; }
 .why ul { margin: .25rem 0 0; padding-left: 1.1rem; color: var(--soft); }
 .words { background: var(--card); border: 1px dashed var(--soft); border-radius: 6px; padding: .6rem .8rem;
@@ -84,8 +83,8 @@ def _row(one: Judgement) -> str:
     more = f"<ul>{''.join(f'<li>{shown(hint)}</li>' for hint in hints)}</ul>" if hints else ""
     label, claimed, measured = map(shown, (label_of(one.claim), claimed_text(one.claim), measured_text(one)))
     return (
-        f'<tr><th scope="row">{label}</th><td class="claimed">{claimed}</td><td class="measured">{measured}</td>'
-        f'<td><span class="mark {_CLASSES[one.verdict]}">{one.verdict}</span></td>'
+        f'<tr><th scope="row">{label}</th><td><span class="mark {_CLASSES[one.verdict]}">{one.verdict}</span></td>'
+        f'<td class="claimed">{claimed}</td><td class="measured">{measured}</td>'
         f'<td class="why">{shown(reason)}{more}</td></tr>'
     )
 

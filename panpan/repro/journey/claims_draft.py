@@ -8,14 +8,13 @@ what makes a number right: no tolerance, no confirmation and no reason why nobod
 from collections.abc import Sequence
 
 from panpan.repro.claims.claim import Claim, Claims, Tolerance
+from panpan.repro.claims.written_number import read_number
 from panpan.types.dataclass import dataclass
-from panpan.types.pattern import compile_late
 
 _OF_MODEL = ("command", "timeout_s", "extract", "seed", "seeds", "needs")
 """Fields that a model may fill in."""
 _OF_PERSON = {"tolerance": Tolerance.model_construct(), "not_reproducible": "", "confirmed": False}
 """Fields of a new claim that a model has no say in."""
-_DIGIT = compile_late(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Merged:
 
 def has_number(claim: Claim) -> bool:
     """True if the paper gives a number for the claim."""
-    return bool(_DIGIT.search(claim.value))
+    return read_number(claim.value) is not None
 
 
 def incomplete(claims: Claims) -> Sequence[Claim]:

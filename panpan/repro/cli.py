@@ -81,3 +81,34 @@ def verify_command(kit: Path, form: str, data: Path | None, has_network: bool) -
     folder = existing_folder(data) if data else None
     options = VerifyOptions(data=folder, has_network=has_network, environ=os.environ)
     return show(anyio.run(verify, existing_folder(kit), options), form)
+
+
+@click.command("reproduce")
+@click.argument("given", metavar="REPOSITORY|FOLDER|PAPER")
+@click.option("--into", metavar="DIR", type=click.Path(path_type=Path), help="Folder for all results.")
+@click.option("--repo", "repository", metavar="ADDRESS|FOLDER", help="The repository of a paper.")
+@click.option("--paper", metavar="FILE|ADDRESS", help="The paper of a repository; else its README is read.")
+@click.option("--seeds", type=click.IntRange(1, 1_000), metavar="K", help="Run commands with K different seeds.")
+@click.option("--model", metavar="NAME", help="Model that completes the claims and explains what deviates.")
+@click.option("--no-model", "without_model", is_flag=True, help="Ask no model.")
+@click.option("--max-usd", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Limit its cost.")
+@click.option("--max-hours", type=click.FloatRange(min=0), default=1.0, metavar="H", show_default=True,
+              help="Skip claims whose run takes longer.")  # fmt: skip
+@click.option("--on", metavar="WHERE", help="Machines, as for panpan batch run.")
+@click.option("--answer", metavar="TEXT", help="Answer the question at which the model stopped; yes allows a call.")
+@click.option("-y", "--yes", "says_yes", is_flag=True, help="Confirm all claims, and allow all calls of the model.")
+@_FORMAT
+def reproduce(given: str, form: str, **options: Any) -> int:
+    """Reproduce the numbers of a paper: fetch, read, prepare, run, judge, report.
+
+    The same command goes on after an interruption, an answer or a change of claims.toml.
+
+    Exit codes: 0 no claim deviates, 1 a claim deviates or a step failed, 2 usage or configuration, 4 the money is used
+    up, 5 the model or the claims wait for you.
+    """
+    import anyio
+
+    from panpan.repro.journey.reproduce_command import reproduce as run
+
+    folder = chosen_folder(click.get_current_context(), None).expanduser().resolve()
+    return anyio.run(run, given, folder, form, options)

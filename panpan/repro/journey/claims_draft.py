@@ -11,7 +11,7 @@ from panpan.repro.claims.claim import Claim, Claims, Tolerance
 from panpan.repro.claims.written_number import read_number
 from panpan.types.dataclass import dataclass
 
-_OF_MODEL = ("command", "timeout_s", "extract", "seed", "seeds", "needs")
+MODEL_FIELDS = ("command", "timeout_s", "extract", "seed", "seeds", "needs")
 """Fields that a model may fill in."""
 _OF_PERSON = {"tolerance": Tolerance.model_construct(), "not_reproducible": "", "confirmed": False}
 """Fields of a new claim that a model has no say in."""
@@ -76,7 +76,7 @@ def _completed(before: Sequence[Claim], draft: Sequence[Claim], refused: list[st
         if is_complete(old):
             claims.append(old)
             continue
-        given = {name: getattr(new, name) for name in _OF_MODEL if name in new.model_fields_set}
+        given = {name: getattr(new, name) for name in MODEL_FIELDS if name in new.model_fields_set}
         kept = {"seed": old.seed} if old.seed is not None else {}  # the paper names it
         claims.append(old.model_copy(update={**given, **kept}))
     return tuple(claims)
@@ -88,7 +88,7 @@ def is_complete(claim: Claim) -> bool:
 
 
 def _changed_facts(old: Claim, new: Claim) -> Sequence[str]:
-    names = [name for name in Claim.model_fields if name not in _OF_MODEL and name != "id"]
+    names = [name for name in Claim.model_fields if name not in MODEL_FIELDS and name != "id"]
     return [name for name in names if not _is_same(getattr(old, name), getattr(new, name))]
 
 

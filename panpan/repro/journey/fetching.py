@@ -133,14 +133,15 @@ async def _paper_data(paper: Given, env: Mapping[str, str], network: WebNetwork 
     try:
         if paper.path is not None:
             data = await to_thread.run_sync(_read, str(paper.path))
-            return paper.path.suffix.lower().replace(".htm", ".html").replace(".htmll", ".html"), data
+            suffix = paper.path.suffix.lower()
+            return ".html" if suffix == ".htm" else suffix, data
         data = await _download(paper.url, env, network)
     except ToolError as error:
         raise ConfigError(f"the paper {paper.url or paper.path} could not be fetched: {error}") from error
     suffix = Path(urlsplit(paper.url).path).suffix.lower()
     if is_pdf(data):
         return ".pdf", data
-    return (".md" if suffix == ".md" else ".html"), data
+    return (suffix if suffix in (".md", ".tex") else ".html"), data
 
 
 def _read(path: str) -> bytes:

@@ -9,7 +9,7 @@ from panpan.system.git.fetching import GitAddress, git_address
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
-PAPER_SUFFIXES = (".pdf", ".html", ".htm", ".md")
+PAPER_SUFFIXES = (".pdf", ".html", ".htm", ".md", ".tex")
 """Ends of the names of papers that can be read."""
 SUFFIX = "-reproduction"
 STATE_FILE = "state.json"

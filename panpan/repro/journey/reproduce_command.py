@@ -1,0 +1,89 @@
+"""`panpan reproduce`: a journey with its lines on standard error, its result and its exit code."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from panpan.cli_kit.failures import json_line
+from panpan.repro.checking.check import CheckOptions
+from panpan.repro.journey.journey import Journey, JourneyEnd, JourneyOptions
+from panpan.repro.journey.model_runs import ModelOptions
+from panpan.repro.journey.report import claimed_text, label_of, measured_text
+from panpan.system.text.cell_width import cell_width
+from panpan.system.text.terminal_text import clean_line
+
+DEVIATES = 1
+"""Exit code if a claim deviates."""
+
+
+async def reproduce(text: str, cwd: Path, form: str, given: Mapping[str, Any]) -> int:
+    """Reproduce what was given, and return the exit code.
+
+    Args:
+        text: Repository, folder or paper.
+        cwd: Folder from which paths are seen.
+        form: `text` or `json`, for the result.
+        given: The options of the command, by their names.
+
+    Raises:
+        PanpanError: A step failed, or waits for the user.
+    """
+    journey = Journey(text, cwd, _options(given), _say)
+    end = await journey.run()
+    if form == "json":
+        click.echo(json_line(_facts(end)), nl=False)
+    else:
+        click.echo("\n".join(_lines(end)))
+    return DEVIATES if end.report.check.deviates else 0
+
+
+def _options(given: Mapping[str, Any]) -> JourneyOptions:
+    model = ModelOptions(
+        model=given["model"], max_usd=given["max_usd"], answer=given["answer"], says_yes=given["says_yes"]
+    )
+    checking = CheckOptions(seeds=given["seeds"], on=given["on"], max_hours=given["max_hours"], env=dict(os.environ))
+    return JourneyOptions(
+        into=given["into"],
+        repository=given["repository"],
+        paper=given["paper"],
+        checking=checking,
+        model=None if given["without_model"] else model,
+        says_yes=given["says_yes"],
+    )
+
+
+def _say(line: str) -> None:
+    click.echo(clean_line(line), file=sys.stderr)
+
+
+def _lines(end: JourneyEnd) -> list[str]:
+    rows = [
+        (one.verdict, label_of(one.claim), claimed_text(one.claim), measured_text(one))
+        for one in end.report.check.judgements
+    ]
+    cells = [tuple(map(clean_line, row)) for row in (("verdict", "claim", "the paper says", "measured"), *rows)]
+    widths = [max(cell_width(row[at]) for row in cells) for at in range(4)]
+    lines = [
+        "  ".join(cell + " " * (width - cell_width(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
+    places = [f"report: {end.folder.path / 'report.html'}"]
+    places += [f"kit: {end.kit}"] if end.kit is not None else []
+    return [*lines, "", clean_line(end.report.conclusion), *map(clean_line, places)]
+
+
+def _facts(end: JourneyEnd) -> dict[str, Any]:
+    check = end.report.check
+    return {
+        "folder": str(end.folder.path),
+        "report": str(end.folder.path / "report.html"),
+        "kit": str(end.kit) if end.kit is not None else None,
+        "conclusion": end.report.conclusion,
+        "verdicts": dict(check.counts),
+        "usd": end.report.told.usd,
+        "check": check.model_dump(mode="json"),
+    }

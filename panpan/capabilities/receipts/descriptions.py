@@ -128,3 +128,5 @@ def _digest(file: FileDigest) -> str:
             return "not digested"
         case "gone":
             return "gone by then"
+        case "changed":
+            return "changed after it was read"

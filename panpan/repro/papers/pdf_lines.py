@@ -253,9 +253,7 @@ def _grown(band: tuple[float, float], words: Sequence[Word], stops: Sequence[flo
     return first - 1, last + 1
 
 
-def _short_captions(
-    words: Sequence[Word], wide: Sequence[float], gutter: tuple[float, float]
-) -> Iterator[Sequence[Word]]:
+def _short_captions(words: Sequence[Word], wide: Sequence[float], gutter: tuple[float, float]) -> Iterator[list[Word]]:
     """Yield the captions that take one column and stand beside nothing, right at a line or rule over both columns."""
     for row in list(_rows(words)):
         line = _line(row)

@@ -1,0 +1,142 @@
+"""The report that pytest is asked for, by whatever name it is started.
+
+PYTEST_ADDOPTS makes any pytest write a JUnit report into a folder of ours. The rule: the user's run is never changed by
+that. Where the project or the user asks for a report of their own, or has switched reports off, nothing is added.
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from secrets import token_hex
+
+from panpan.system.files.folder_tree import make_private_folder, remove_tree
+from panpan.types.pattern import compile_late
+
+VARIABLE = "PYTEST_ADDOPTS"
+_NAME = "report-$PYTEST_CURRENT_TEST.xml"
+"""Name of the report. A pytest that a test starts finds the variable set, and so writes to another place: its failures
+may be what the test wants to see."""
+_DEPTH = "d/d/d/d"
+"""Folders between ours and the report, so that a test's id with `..` in it leads to no place outside."""
+_CONFIGS = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+_RECIPES = ("Makefile", "makefile", "GNUmakefile", "justfile", "noxfile.py", "tox.ini", "package.json", "Taskfile.yml")
+_MOST_BYTES = 200_000
+_MOST_WORDS = 50
+_OWN_REPORT = compile_late(rb"addopts[\s\S]*--junit-?xml")
+_SWITCHED_OFF = b"no:junitxml"
+
+
+class PytestReports:
+    """Reports of one command.
+
+    Args:
+        scratch: A folder of our own, in which it makes one for this command.
+    """
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self.folder = scratch / token_hex(4)
+        """Folder that pytest has to be able to write."""
+        self.place = self.folder / _DEPTH
+        """Folder of the report."""
+        self._taken: list[Path] = []
+
+    def make(self) -> None:
+        """Make the folder.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        make_private_folder(self._scratch)
+        make_private_folder(self.folder)
+        self.place.mkdir(parents=True)
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it."""
+        with suppress(OSError):
+            remove_tree(self.folder)
+
+    def options(self, environment: Mapping[str, str]) -> str:
+        """Return the value of the variable: the options that the command has, and ours."""
+        ours = shlex.quote(f"--junitxml={self.place / _NAME}")
+        return f"{environment.get(VARIABLE, '')} {ours}".strip()
+
+    def take(self, path: str) -> None:
+        """Put a report aside that was just closed, so that the next pytest does not write over it."""
+        if path != str(self.place / _NAME):
+            return
+        aside = self.folder / f"taken-{len(self._taken)}.xml"
+        with suppress(OSError):
+            Path(path).rename(aside)
+            self._taken.append(aside)
+
+    def taken(self) -> Sequence[Path]:
+        """Return the reports, in the order in which they were written."""
+        self.take(str(self.place / _NAME))  # where nobody saw that it was closed
+        return tuple(self._taken)
+
+
+def may_add_report(
+    line: str, words: Iterable[str], environment: Mapping[str, str], cwd: Path, roots: Sequence[Path]
+) -> bool:
+    """Return True if pytest may be asked for a report: it has none of its own, as far as its settings can be found.
+
+    Args:
+        line: The command as it was written.
+        words: Its words, among which may be files and folders whose settings count.
+        environment: Its variables.
+        cwd: Where it starts.
+        roots: Folders of the workspace.
+    """
+    options = environment.get(VARIABLE, "")
+    if _SWITCHED_OFF.decode() in line or _SWITCHED_OFF.decode() in options or "--junit" in options:
+        return False
+    try:
+        shlex.split(options)
+    except ValueError:
+        return False
+    return not any(_has_own_report(folder) for folder in _folders(words, cwd, roots))
+
+
+def _folders(words: Iterable[str], cwd: Path, roots: Sequence[Path]) -> Iterable[str]:
+    """Return the folders in which the settings of pytest may lie, without asking a shell for it."""
+    here = str(cwd)
+    tops = [str(root) for root in roots if cwd.is_relative_to(root)]
+    top = min(tops, key=len) if tops else here
+    starts = [here]
+    for word in [word for word in words if not word.startswith("-")][:_MOST_WORDS]:
+        path = os.path.normpath(os.path.join(here, word.partition("::")[0]))  # noqa: PTH118 - it may be no path at all
+        if path.startswith(f"{here}/") and os.path.lexists(path):
+            starts.append(path)
+    found: dict[str, None] = {}
+    for folder in starts:
+        while folder not in found and folder.startswith(top):
+            found[folder] = None
+            if folder == top:
+                break
+            folder = folder.rpartition("/")[0] or "/"
+    return found
+
+
+def _has_own_report(folder: str) -> bool:
+    for name in dict.fromkeys((*_CONFIGS, *_RECIPES)):
+        text = _beginning(f"{folder}/{name}")
+        if _SWITCHED_OFF in text or (name in _CONFIGS and b"junit" in text and re.search(_OWN_REPORT.pattern, text)):
+            return True
+    return False
+
+
+def _beginning(path: str) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except (OSError, ValueError):
+        return b""
+    try:
+        return os.read(fd, _MOST_BYTES)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)

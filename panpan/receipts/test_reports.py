@@ -1,0 +1,148 @@
+"""Counts of tests from the reports that a command has written.
+
+The rule: a report counts only if this command made it. One that was there before, was copied, or says that it was made
+at another time counts for nothing.
+"""
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from panpan.errors import ToolError
+from panpan.receipts.digests import Content
+from panpan.receipts.junit_report import MAX_BYTES, JUnitReport, NotAReportError, read_junit
+from panpan.receipts.receipt import TestCounts
+from panpan.system.files.read_file import read_regular_file
+from panpan.types.dataclass import dataclass
+
+_MOST_REPORTS = 2_000
+_MOST_TOTAL_BYTES = 60_000_000
+_MOST_FILES = 200
+_CLOCK_SLACK = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class RanBetween:
+    """Stretch of time in which a command ran."""
+
+    began: datetime
+    ended: datetime
+
+
+class TestFiles:
+    """Finds the files that reports name.
+
+    Args:
+        cwd: Where the command started.
+        top: Top of the workspace; both canonical.
+    """
+
+    __test__ = False  # pytest takes a class of this name for tests
+
+    def __init__(self, cwd: Path, top: Path) -> None:
+        self._top = str(top)
+        inside = [str(folder) for folder in (cwd, *cwd.parents) if folder.is_relative_to(top)]
+        self._bases = inside or [str(cwd)]
+
+    def named_by(self, reports: Sequence[JUnitReport]) -> tuple[str, ...]:
+        """Return the files that exist, relative to the workspace."""
+        found: dict[str, None] = {}
+        named = [[name] for report in reports for name in report.files]
+        named += [list(_modules(name)) for report in reports for name in report.classes]
+        for names in named:
+            place = next((place for name in names for base in self._bases if (place := self._place(base, name))), None)
+            if place is not None:
+                found[place] = None
+        return tuple(sorted(found)[:_MOST_FILES])
+
+    def _place(self, base: str, name: str) -> str | None:
+        if "\0" in name:
+            return None
+        path = os.path.normpath(os.path.join(base, name))  # noqa: PTH118 - thousands of names
+        if not path.startswith(f"{self._top}/") or not os.path.isfile(path):  # noqa: PTH113
+            return None
+        return os.fsencode(path[len(self._top) + 1 :]).decode("utf-8", "backslashreplace")
+
+
+def counts_of_pytest(paths: Iterable[Path], files: TestFiles) -> tuple[TestCounts, ...]:
+    """Return the counts of the reports that we have asked pytest for, one for each run of it."""
+    reports = [report for path in paths if (report := _read(path)) is not None]
+    return tuple(_counts("pytest", [report], files) for report in reports)
+
+
+def possible_reports(outputs: Mapping[str, Content]) -> list[str]:
+    """Return the files that may be reports, by their names, sizes and first bytes."""
+    return [
+        path
+        for path, content in outputs.items()
+        if path.endswith(".xml")
+        and content.size <= MAX_BYTES
+        and content.head.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<")
+    ]
+
+
+def counts_of_written(
+    outputs: Mapping[str, Content],
+    inputs: Iterable[Content],
+    ran: RanBetween,
+    files: TestFiles,
+    tracked: Collection[str],
+) -> tuple[TestCounts, ...]:
+    """Return the counts of the reports among the files that a command has written, one for each framework.
+
+    Args:
+        outputs: What it wrote, by canonical path.
+        inputs: What it read and did not write; a report that has the same content as one of these is a copy.
+        ran: When it ran.
+        files: Finds the files that reports name.
+        tracked: Files that git tracks. A report among them counts only if it says that it was made now.
+    """
+    known = {content.sha256 for content in inputs}
+    found: dict[str, list[JUnitReport]] = {}
+    left = _MOST_TOTAL_BYTES
+    for path in possible_reports(outputs)[:_MOST_REPORTS]:
+        content = outputs[path]
+        left -= content.size
+        if left < 0:
+            break
+        if content.sha256 in known:
+            continue
+        known.add(content.sha256)
+        report = _read(Path(path))
+        if report is not None and _is_own(report, content, ran, is_tracked=path in tracked):
+            found.setdefault(report.framework, []).append(report)
+    return tuple(_counts(framework, reports, files) for framework, reports in sorted(found.items()))
+
+
+def _is_own(report: JUnitReport, content: Content, ran: RanBetween, *, is_tracked: bool) -> bool:
+    begin, end = ran.began - _CLOCK_SLACK, ran.ended + _CLOCK_SLACK
+    if report.times:
+        return report.is_made_between(begin, end)
+    changed = content.changed_ns / 1e9
+    return begin.timestamp() <= changed <= end.timestamp() and not is_tracked
+
+
+def _read(path: Path) -> JUnitReport | None:
+    try:
+        return read_junit(read_regular_file(path, max_bytes=MAX_BYTES))
+    except (ToolError, NotAReportError):
+        return None
+
+
+def _counts(framework: str, reports: Sequence[JUnitReport], files: TestFiles) -> TestCounts:
+    return TestCounts(
+        framework=framework,
+        passed=sum(report.passed for report in reports),
+        failed=sum(report.failed for report in reports),
+        skipped=sum(report.skipped for report in reports),
+        files=files.named_by(reports),
+        names=tuple(name for report in reports for name in report.failed_names)[:10],
+    )
+
+
+def _modules(name: str) -> Iterable[str]:
+    """Yield the files that a dotted name may be in, the longest first: `a.b.TestC` is in `a/b.py`, perhaps."""
+    parts = name.split(".")[:20]
+    for length in range(len(parts), 0, -1):
+        yield "/".join(parts[:length]) + ".py"

@@ -1,0 +1,130 @@
+"""Identity of the Python environment in which a command runs; nothing of it is run."""
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+
+from panpan.python_environments.find_environment import interpreter_of, package_folders
+from panpan.python_environments.machine_root import MachineRoot
+from panpan.python_environments.metadata import normalise_name
+from panpan.receipts.digests import FileDigests
+from panpan.receipts.file_names import named, storable
+from panpan.receipts.receipt import EnvironmentIdentity
+from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
+
+_LOCKS = (
+    "uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile.lock", "pixi.lock", "conda-lock.yml", "Cargo.lock",
+    "package-lock.json", "pnpm-lock.yaml", "yarn.lock", "go.sum", "requirements.txt",
+)  # fmt: skip
+_INSTALLED = compile_late(r"(.+?)-([^-]+)(?:-[^-]+)?\.(?:dist|egg)-info")
+_MOST_REMEMBERED = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Python:
+    interpreter: str
+    version: str
+    packages_sha256: str
+    folders: Sequence[str] = ()
+    """Folders of its packages."""
+
+
+class Environments:
+    """Identities of environments, looked up once for as long as their packages stay. Threads may share it.
+
+    Args:
+        roots: Folders of the workspace, the main one first; canonical.
+        digests: Digests of files.
+    """
+
+    def __init__(self, roots: Sequence[Path], digests: FileDigests) -> None:
+        self._roots = tuple(roots)
+        self._digests = digests
+        self._known: dict[str, tuple[Sequence[int], _Python]] = {}
+        self._lock = Lock()
+
+    def identity(self, cwd: Path, variables: Mapping[str, str], used: Collection[str] = ()) -> EnvironmentIdentity:
+        """Return the environment of a command.
+
+        Args:
+            cwd: Where it started; canonical.
+            variables: Its variables, of which PATH says where `python` is.
+            used: Environments in the workspace whose interpreter was started meanwhile; if it is one alone, it counts.
+        """
+        prefix = next(iter(used)) if len(used) == 1 else _prefix_on_path(cwd, variables.get("PATH", ""))
+        python = self._python(prefix) if prefix else _Python("", "", "")
+        lock = self._lock_file(cwd)
+        return EnvironmentIdentity(
+            interpreter=storable(python.interpreter),
+            version=python.version,
+            lock=named(str(lock), str(self._roots[0])) if lock else "",
+            lock_sha256=self._digests.read(lock).sha256 if lock else "",
+            packages_sha256=python.packages_sha256,
+        )
+
+    def _python(self, prefix: str) -> _Python:
+        with self._lock:
+            stamp, known = self._known.get(prefix, ((), None))
+            if known is None or stamp != _stamp(prefix, known):
+                known = _python_of(prefix)
+                while len(self._known) >= _MOST_REMEMBERED:
+                    del self._known[next(iter(self._known))]
+                self._known[prefix] = _stamp(prefix, known), known
+            return known
+
+    def _lock_file(self, cwd: Path) -> Path | None:
+        """Return the lock file that is nearest above the folder of a command, within the workspace."""
+        root = next((root for root in self._roots if cwd.is_relative_to(root)), None)
+        if root is None:
+            return None
+        for folder in (cwd, *cwd.parents):
+            if found := next((folder / name for name in _LOCKS if os.path.isfile(f"{folder}/{name}")), None):  # noqa: PTH113
+                return found
+            if folder == root:
+                break
+        return None
+
+
+def _python_of(prefix: str) -> _Python:
+    machine = MachineRoot()
+    interpreter = interpreter_of(machine, [prefix])
+    folders = package_folders(machine, [prefix], interpreter.minor)
+    installed = {
+        f"{normalise_name(match[1])}=={match[2]}"
+        for folder in folders
+        for name in machine.names(folder)
+        if (match := _INSTALLED.fullmatch(name))
+    }
+    lines = "".join(f"{line}\n" for line in sorted(installed))
+    version = interpreter.version or (f"3.{interpreter.minor}" if interpreter.minor is not None else "")
+    packages = sha256(lines.encode("utf-8", "surrogateescape")).hexdigest() if folders else ""
+    return _Python(interpreter.program, version, packages, folders)
+
+
+def _stamp(prefix: str, python: _Python) -> Sequence[int]:
+    """Return times that change when packages or the interpreter do."""
+    return [_changed_at(path) for path in (f"{prefix}/pyvenv.cfg", f"{prefix}/bin", *python.folders)]
+
+
+def _prefix_on_path(cwd: Path, path: str) -> str:
+    """Return the prefix of the `python` that a shell would start; empty if there is none."""
+    for name in ("python", "python3"):
+        for folder in path.split(os.pathsep):
+            place = os.path.normpath(os.path.join(cwd, folder or "."))  # noqa: PTH118 - a dozen for each command
+            program = f"{place}/{name}"
+            if os.access(program, os.X_OK) and os.path.isfile(program):  # noqa: PTH113
+                prefix = place.rpartition("/")[0]
+                if not os.path.isfile(f"{prefix}/pyvenv.cfg"):  # noqa: PTH113
+                    prefix = os.path.realpath(program).rpartition("/")[0].rpartition("/")[0]
+                return prefix or "/"
+    return ""
+
+
+def _changed_at(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - some for each command
+    except (OSError, ValueError):
+        return 0

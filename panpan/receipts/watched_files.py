@@ -25,7 +25,15 @@ from panpan.receipts.inotify import (
     OVERFLOW,
     Inotify,
 )
-from panpan.receipts.workspace_tree import ENVIRONMENT_MARK, ENVIRONMENT_MARKS, is_left_out, walk_folders
+from panpan.receipts.workspace_tree import (
+    ENVIRONMENT_MARK,
+    ENVIRONMENT_MARKS,
+    FolderKind,
+    is_left_out,
+    kind_of_folder,
+    source_of_bytecode,
+    walk_folders,
+)
 from panpan.types.dataclass import dataclass
 
 MOST_WATCHES = 50_000
@@ -57,6 +65,8 @@ class FilesSeen:
     """By canonical path."""
     environments: set[str] = field(default_factory=set)
     """Python environments in the workspace that were used."""
+    uses_cache: bool = False
+    """True if something was read that a program had kept of files, so that it may not have opened these."""
     is_complete: bool = True
     """False if events were lost, so that other files may have been opened or changed, too."""
 
@@ -80,9 +90,8 @@ class WatchedFiles:
         self._lock = Lock()
         self._inotify: Inotify | None = None
         self._is_unavailable = False
-        self._folders: dict[int, str] = {}
+        self._folders: dict[int, tuple[str, FolderKind]] = {}
         """Watched folders by the number of their watch."""
-        self._environments: dict[int, str] = {}
         self._reports: dict[int, Callable[[str], None]] = {}
         self._active: list[FilesSeen] = []
         self._thread: _Taker | None = None
@@ -117,6 +126,12 @@ class WatchedFiles:
         if taker is not None:
             taker.stop()
 
+    def forget_reports(self, folder: str) -> None:
+        """Stop watching a folder of reports."""
+        with self._lock:
+            self._take_all()
+            self._unwatch(folder)
+
     def close(self) -> None:
         """Stop watching."""
         with self._lock:
@@ -143,7 +158,7 @@ class WatchedFiles:
                 number = self._inotify.add(folder)
             except OSError:
                 return False
-            self._folders[number] = folder
+            self._folders[number] = folder, "files"
             self._reports[number] = take
             return True
 
@@ -186,10 +201,8 @@ class WatchedFiles:
                 if error.errno in (errno.ENOSPC, errno.ENOMEM):
                     raise
                 continue  # it is gone, or is none of ours to read
-            self._folders[number] = folder.path
-            if folder.is_environment:
-                self._environments[number] = folder.path
-            elif is_new:
+            self._folders[number] = folder.path, folder.kind
+            if is_new and folder.kind == "files":
                 self._note_new_files(folder.path)
 
     def _note_new_files(self, folder: str) -> None:
@@ -219,60 +232,64 @@ class WatchedFiles:
         if mask & OVERFLOW:
             self._catch_up()
             return
-        folder = self._folders.get(number)
-        if folder is None:
-            pass
-        elif mask & IGNORED:
+        folder, kind = self._folders.get(number, ("", "files"))
+        if not folder:
+            return
+        if mask & IGNORED:
             self._forget(number)
         elif number in self._reports:
             if mask & (CLOSED_WRITTEN | MOVED_HERE) and not mask & IS_FOLDER:
                 self._reports[number](f"{folder}/{name}")
-        elif number in self._environments:
-            if name == ENVIRONMENT_MARK and mask & OPENED:
-                for seen in self._active:
-                    seen.environments.add(folder)
-        elif name and not is_left_out(name):
+        elif kind == "files":
             self._take_named(number, folder, mask, name)
+        elif mask & OPENED and not mask & IS_FOLDER:
+            self._take_opened(folder, kind, name)
 
     def _take_named(self, number: int, folder: str, mask: int, name: str) -> None:
         path = f"{folder.rstrip('/')}/{name}"
         if name in ENVIRONMENT_MARKS and mask & (CREATED | MOVED_HERE) and folder not in self._roots:
             self._leave_environment(number, folder)
         elif mask & IS_FOLDER:
-            self._take_folder(path, mask)
-        else:
+            if name and kind_of_folder(name):
+                self._take_folder(path, mask)
+        elif name and not is_left_out(name):
             for seen in self._active:
                 _apply(seen.files, path, mask)
 
+    def _take_opened(self, folder: str, kind: FolderKind, name: str) -> None:
+        """Take note that a file was opened which stands for others."""
+        for seen in self._active:
+            if kind == "bytecode":
+                _apply(seen.files, source_of_bytecode(folder, name), CLOSED_UNWRITTEN)
+            elif kind == "cache":
+                seen.uses_cache = True
+            elif name == ENVIRONMENT_MARK:
+                seen.environments.add(folder)
+
     def _leave_environment(self, number: int, folder: str) -> None:
         """Take a folder for an environment from now on, and forget the files in it."""
-        self._environments[number] = folder
-        self._unwatch_below(folder)
+        self._folders[number] = folder, "environment"
+        self._unwatch(folder, with_top=False)
         for seen in self._active:
             seen.environments.add(folder)
             for path in [one for one in seen.files if one.startswith(f"{folder}/")]:
                 del seen.files[path]
 
-    def _unwatch_below(self, top: str) -> None:
-        for number, folder in list(self._folders.items()):
-            if folder.startswith(f"{top}/"):
+    def _unwatch(self, top: str, *, with_top: bool = True) -> None:
+        for number, (folder, _) in list(self._folders.items()):
+            if folder.startswith(f"{top}/") or (with_top and folder == top):
                 if self._inotify is not None:
                     self._inotify.remove(number)
                 self._forget(number)
 
     def _take_folder(self, path: str, mask: int) -> None:
         if mask & MOVED_AWAY:
-            self._unwatch_below(path)
-            for number in [number for number, folder in self._folders.items() if folder == path]:
-                if self._inotify is not None:
-                    self._inotify.remove(number)
-                self._forget(number)
+            self._unwatch(path)
         elif mask & (CREATED | MOVED_HERE):
             self._watch(path, is_new=True)
 
     def _forget(self, number: int) -> None:
         self._folders.pop(number, None)
-        self._environments.pop(number, None)
         self._reports.pop(number, None)
 
     def _catch_up(self) -> None:

@@ -2,10 +2,18 @@
 
 import os
 from collections.abc import Collection, Iterator
+from typing import Literal, TypeAlias
 
+from panpan.types.dataclass import dataclass
 from panpan.types.events import is_generated
 
-_NEVER = frozenset({".git", ".hg", ".svn", ".jj"})
+FolderKind: TypeAlias = Literal["files", "bytecode", "cache", "environment"]
+"""files: files of the workspace; bytecode: of Python, which is read in place of sources; cache: where a program keeps
+what it found in files, so that it need not read them again; environment: of Python, which is no part of it."""
+
+_HISTORIES = frozenset({".git", ".hg", ".svn", ".jj"})
+_CACHES = frozenset({".mypy_cache", ".ruff_cache", ".gradle", ".turbo", ".parcel-cache", ".next", ".cache"})
+BYTECODE = "__pycache__"
 ENVIRONMENT_MARKS = frozenset({"pyvenv.cfg", "conda-meta"})
 """Names of what each Python environment has at its top."""
 ENVIRONMENT_MARK = "pyvenv.cfg"
@@ -13,54 +21,69 @@ ENVIRONMENT_MARK = "pyvenv.cfg"
 
 
 def is_left_out(name: str) -> bool:
-    """Return True for the name of a file or folder that no receipt speaks of: histories, and files made again."""
-    return name in _NEVER or is_generated(name)
+    """Return True for the name of a file or folder that no receipt names: histories, and files made again."""
+    return name in _HISTORIES or is_generated(name)
 
 
+def kind_of_folder(name: str) -> FolderKind | None:
+    """Return the kind of a folder by its name; None if nothing in it matters."""
+    if name == BYTECODE:
+        return "bytecode"
+    if name in _CACHES:
+        return "cache"
+    return None if is_left_out(name) else "files"
+
+
+@dataclass(frozen=True, slots=True)
 class Folder:
     """One folder of a workspace."""
 
-    __slots__ = ("files", "is_environment", "path")
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        """Canonical."""
-        self.files: list[str] = []
-        """Names of what is no folder, links among them."""
-        self.is_environment = False
-        """True if it is an environment, whose files are no part of the workspace."""
+    path: str
+    """Canonical."""
+    kind: FolderKind
+    files: tuple[str, ...] = ()
+    """Names of the files of the workspace in it, links and others among them."""
 
 
 def walk_folders(top: str, hidden: Collection[str], *, is_root: bool = False) -> Iterator[Folder]:
     """Yield a folder and those below it, each before those below it; no link is followed.
 
+    Of an environment only its top is yielded, of a cache also the folders in it.
+
     Args:
         top: Canonical.
         hidden: Canonical paths of folders to leave out.
-        is_root: True if `top` is a root of the workspace, which belongs to it even if it is an environment, too.
+        is_root: True if `top` is a root of the workspace, which belongs to it whatever its name and its files.
     """
-    pending = [top]
+    first = "files" if is_root else kind_of_folder(top.rpartition("/")[2])
+    pending: list[tuple[str, FolderKind, int]] = [(top, first, 0)] if first else []
     while pending:
-        folder = Folder(pending.pop())
-        if folder.path in hidden:
+        path, kind, depth = pending.pop()
+        if path in hidden:
             continue
-        below: list[str] = []
         try:
-            with os.scandir(folder.path) as entries:
-                for entry in entries:
-                    folder.is_environment = folder.is_environment or entry.name in ENVIRONMENT_MARKS
-                    if is_left_out(entry.name):
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        below.append(entry.path)
-                    else:
-                        folder.files.append(entry.name)
+            with os.scandir(path) as entries:
+                folders, files = _split(entries)
         except OSError:  # it is gone, or may not be listed
             continue
-        if is_root and folder.path == top:
-            folder.is_environment = False
-        if folder.is_environment:
-            folder.files.clear()
-            below.clear()
-        yield folder
-        pending += below
+        if kind == "files" and not ENVIRONMENT_MARKS.isdisjoint((*folders, *files)) and not (is_root and path == top):
+            kind = "environment"
+        yield Folder(path, kind, tuple(name for name in files if not is_left_out(name)) if kind == "files" else ())
+        at = path.rstrip("/")
+        if kind == "files":
+            pending += [(f"{at}/{name}", below, 0) for name in folders if (below := kind_of_folder(name))]
+        elif kind == "cache" and not depth:
+            pending += [(f"{at}/{name}", "cache", 1) for name in folders]
+
+
+def _split(entries: Iterator["os.DirEntry[str]"]) -> tuple[list[str], list[str]]:
+    folders: list[str] = []
+    files: list[str] = []
+    for entry in entries:
+        (folders if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
+    return folders, files
+
+
+def source_of_bytecode(folder: str, name: str) -> str:
+    """Return the source of a file in a folder of bytecode, such as `a/b.py` of `a/__pycache__/b.cpython-311.pyc`."""
+    return f"{folder.rpartition('/')[0]}/{name.partition('.')[0]}.py"

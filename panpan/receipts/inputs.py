@@ -1,0 +1,122 @@
+"""Inputs and outputs of a command, with the files that it depends on without opening them."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from anyio import to_thread
+
+from panpan.receipts.all_files import AllFiles, read_all_files
+from panpan.receipts.derived_files import DerivedFiles, merged
+from panpan.receipts.digests import Content, FileDigests
+from panpan.receipts.git_files import GitFiles
+from panpan.receipts.touched_files import MOST_NAMED, TouchedFiles, is_changed, read_touched
+from panpan.receipts.watched_files import FileEvents, FilesSeen
+from panpan.receipts.workspace_tree import walk_folders
+from panpan.types.dataclass import dataclass
+
+_CLOCK_TICK_NS = 20_000_000
+"""Time by which the clock of a file system may be behind."""
+_MOST_SCANNED = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class InputsAndOutputs:
+    """Files of a command, by canonical path."""
+
+    inputs: Mapping[str, Content]
+    outputs: Mapping[str, Content]
+    only_read: Sequence[Content]
+    """Inputs that it did not write."""
+    inputs_are: Literal["opened", "all", "unknown"]
+    all_sha256: str = ""
+    more_inputs: int = 0
+    more_outputs: int = 0
+
+
+class InputFinder:
+    """Finds the inputs and outputs of the commands of one workspace.
+
+    Args:
+        roots: Folders of the workspace, the main one first; canonical.
+        hidden: Folders of the workspace that no receipt names.
+        digests: Digests of files.
+    """
+
+    def __init__(self, roots: Sequence[Path], hidden: Sequence[Path], digests: FileDigests) -> None:
+        self._roots = tuple(roots)
+        self._hidden = tuple(hidden)
+        self._digests = digests
+        self.git = GitFiles(roots)
+        self._derived = DerivedFiles(self.git)
+
+    async def find(self, seen: FilesSeen, since_ns: int) -> InputsAndOutputs:
+        """Return inputs and outputs of a command.
+
+        Args:
+            seen: What was seen while it ran, and no more is added to.
+            since_ns: Start of the command, nanoseconds since 1970.
+        """
+        if not seen.is_complete:
+            await self._add_unseen(seen.files, since_ns)
+        await self._clear_own(seen.files)
+        touched = await to_thread.run_sync(read_touched, seen.files, self._digests)
+        sources = await self._derived.sources_of(touched.inputs)
+        inputs = merged(touched.inputs, sources.contents) if sources.contents else touched.inputs
+        knows_all = seen.is_complete and not seen.uses_cache and sources.knows_all
+        self._derived.remember(touched.outputs, inputs, knows_all=knows_all)
+        everything = None if knows_all else await read_all_files(self._roots, self._hidden, self._digests)
+        return _found(touched, inputs, everything, knows_all=knows_all)
+
+    async def _clear_own(self, files: Mapping[str, FileEvents]) -> None:
+        """Do not take files for changed that programs keep for themselves: they read them, and write them anew."""
+        for path in await self.git.ignored([path for path, events in files.items() if is_changed(events)]):
+            files[path].was_read_before = False
+
+    async def _add_unseen(self, files: dict[str, FileEvents], since_ns: int) -> None:
+        """Add files that were changed while nobody saw it. Those that git tracks may have been read before."""
+        written = await to_thread.run_sync(_written_since, self._roots, self._hidden, since_ns - _CLOCK_TICK_NS)
+        new = [path for path in written if path not in files]
+        for path in new:
+            files[path] = FileEvents(is_written=True, is_new=True)
+        for path in await self.git.tracked(new):
+            files[path] = FileEvents(is_written=True, was_read_before=True)
+
+
+def _found(
+    touched: TouchedFiles, inputs: Mapping[str, Content], everything: AllFiles | None, *, knows_all: bool
+) -> InputsAndOutputs:
+    if everything is not None:
+        others = {path: one for path, one in everything.contents.items() if path not in inputs}
+        inputs = {**inputs, **others}
+    named = dict(sorted(list(inputs.items())[:MOST_NAMED]))
+    return InputsAndOutputs(
+        named,
+        touched.outputs,
+        touched.only_read,
+        "opened" if knows_all else "unknown" if everything is None else "all",
+        everything.sha256 if everything is not None else "",
+        touched.more_inputs + len(inputs) - len(named),
+        touched.more_outputs,
+    )
+
+
+def _written_since(roots: Sequence[Path], hidden: Sequence[Path], since_ns: int) -> Sequence[str]:
+    left_out = {str(folder) for folder in hidden}
+    found: list[str] = []
+    scanned = 0
+    for root in roots:
+        for folder in walk_folders(str(root), left_out, is_root=True):
+            for name in folder.files:
+                path = f"{folder.path.rstrip('/')}/{name}"
+                scanned += 1
+                if scanned > _MOST_SCANNED:
+                    return found
+                try:
+                    status = os.lstat(path)
+                except OSError:
+                    continue
+                if max(status.st_mtime_ns, status.st_ctime_ns) >= since_ns:
+                    found.append(path)
+    return found

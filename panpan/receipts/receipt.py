@@ -116,6 +116,9 @@ class Receipt(_Part):
     inputs_are: Literal["opened", "all", "unknown"] = "unknown"
     """opened: the inputs are the files that were opened; all: reads cannot be seen here, so they are all files of the
     workspace; unknown: there are none to go by."""
+    all_sha256: str = ""
+    """Hex; of paths and digests of all files of the workspace, which may be too many to name. Only where the inputs are
+    "all"."""
     more_files: int = 0
     """Inputs and outputs beyond the most that a receipt names."""
     more_inputs: int = 0

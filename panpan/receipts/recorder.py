@@ -2,19 +2,35 @@
 
 import socket
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from time import perf_counter, time_ns
+from time import perf_counter
 from uuid import uuid4
 
 from anyio import CancelScope, to_thread
 
+from panpan.errors import PanpanError
+from panpan.receipts.command_words import commands_of, seeds_of
 from panpan.receipts.digests import FileDigests
-from panpan.receipts.ignored_files import ignored_files
-from panpan.receipts.receipt import Receipt, utc_now
-from panpan.receipts.touched_files import TouchedFiles, touched_files
+from panpan.receipts.environment_identity import Environments
+from panpan.receipts.file_names import file_digest, named, storable
+from panpan.receipts.go_report import GoTestOutput
+from panpan.receipts.inputs import InputFinder, InputsAndOutputs
+from panpan.receipts.kinds import built_files, kind_of
+from panpan.receipts.pytest_report import VARIABLE, PytestReports, may_add_report
+from panpan.receipts.receipt import Receipt, TestCounts
+from panpan.receipts.staleness import Freshness, freshness_of
+from panpan.receipts.test_reports import RanBetween, TestFiles, counts_of_pytest, counts_of_written, possible_reports
 from panpan.receipts.watched_files import FilesSeen, WatchedFiles
+from panpan.system.files.folder_tree import remove_tree
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
+
+_SHELL_JOINTS = compile_late(r"[\s;|&()<>'\"=]+")
+_FORGED = ("<testcase", "<testsuite", '"Action"')
+"""Parts of reports. A line that has one writes its own report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,52 +55,103 @@ class CommandRecorder:
         roots: Folders of the workspace, the main one first; canonical.
         scratch: A folder of our own for reports that test programs write; made when it is needed.
         hidden: Folders of the workspace that no receipt names.
+        asks_pytest: True if pytest is asked for reports, by PYTEST_ADDOPTS.
     """
 
-    def __init__(self, roots: Sequence[Path], scratch: Path, hidden: Sequence[Path] = ()) -> None:
+    def __init__(
+        self, roots: Sequence[Path], scratch: Path, hidden: Sequence[Path] = (), *, asks_pytest: bool = True
+    ) -> None:
         self.roots = tuple(roots)
-        self.scratch = scratch
-        self.hidden = (*hidden, scratch)
         self.digests = FileDigests()
-        self.watched = WatchedFiles([str(root) for root in roots], [str(folder) for folder in self.hidden])
+        self._scratch = scratch
+        self._hidden = (*hidden, scratch)
+        self._asks_pytest = asks_pytest
+        self.watched = WatchedFiles([str(root) for root in roots], [str(folder) for folder in self._hidden])
+        self.files = InputFinder(self.roots, self._hidden, self.digests)
+        self.environments = Environments(self.roots, self.digests)
 
     async def begin(self, command: StartedCommand) -> "Recording":
         """Begin to watch, right before the command starts. It raises nothing: what cannot be seen is left out."""
-        seen = await to_thread.run_sync(self.watched.begin)
-        return Recording(self, command, seen)
+        return await to_thread.run_sync(self._begin, command)
+
+    async def freshness(self, receipt: Receipt) -> Freshness:
+        """Return if the inputs of a receipt are as they were; reads only files that may have changed."""
+        return await freshness_of(receipt, self.roots, self.digests, self._hidden)
 
     async def aclose(self) -> None:
         """Stop watching, and remove the scratch folder."""
-        await to_thread.run_sync(self.watched.close)
+        with CancelScope(shield=True):
+            await to_thread.run_sync(self._close)
+
+    def _begin(self, command: StartedCommand) -> "Recording":
+        seen = self.watched.begin()
+        reports = None
+        if self._asks_pytest and not command.only_looks:
+            words = [*_SHELL_JOINTS.split(command.line), *command.argv]
+            line = command.line or " ".join(command.argv)
+            if may_add_report(line, words, command.environment, command.cwd, self.roots):
+                reports = self._make_reports()
+        return Recording(self, command, seen, reports)
+
+    def _make_reports(self) -> PytestReports | None:
+        reports = PytestReports(self._scratch)
+        try:
+            reports.make()
+        except (OSError, PanpanError):
+            return None
+        self.watched.watch_reports(str(reports.place), reports.take)
+        return reports
+
+    def _close(self) -> None:
+        self.watched.close()
+        with suppress(OSError):
+            remove_tree(self._scratch)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """End of a command."""
+
+    exit_code: int | None
+    timed_out: bool
+    box: str
+    network: bool | tuple[str, ...]
+    at: datetime
+    seconds: float
 
 
 class Recording:
     """One command on its way."""
 
-    def __init__(self, recorder: CommandRecorder, command: StartedCommand, seen: FilesSeen) -> None:
+    def __init__(
+        self, recorder: CommandRecorder, command: StartedCommand, seen: FilesSeen, reports: PytestReports | None
+    ) -> None:
         self._recorder = recorder
         self._command = command
         self._seen = seen
-        self._began_at = utc_now()
-        self._began_ns = time_ns()
+        self._reports = reports
+        self._began_at = datetime.now(UTC)
         self._began = perf_counter()
         self._output = sha256()
         self._output_bytes = 0
+        self._go_tests = GoTestOutput()
+        self._is_forged = any(part in command.line for part in _FORGED)
 
     @property
     def variables(self) -> Mapping[str, str]:
         """Variables that the command needs beside its own, so that test programs write a report."""
-        return {}
+        return {} if self._reports is None else {VARIABLE: self._reports.options(self._command.environment)}
 
     @property
     def writable(self) -> Sequence[Path]:
         """Folders beside the workspace that it must be able to write for that."""
-        return ()
+        return () if self._reports is None else (self._reports.folder,)
 
     def feed(self, data: bytes) -> None:
         """Take what the command printed."""
         self._output.update(data)
         self._output_bytes += len(data)
+        self._go_tests.feed(data)
 
     async def end(
         self, exit_code: int | None, *, timed_out: bool = False, box: str, network: bool | Sequence[str] = False
@@ -97,43 +164,77 @@ class Recording:
             box: Sandbox that held it; "off" if none did.
             network: True if it had the network, or the hosts that it could reach.
         """
-        seconds, ended_at = round(perf_counter() - self._began, 3), utc_now()
+        reached = network if isinstance(network, bool) else tuple(network)
+        seconds = round(perf_counter() - self._began, 3)
+        end = _End(exit_code, timed_out, box, reached, datetime.now(UTC), seconds)
         with CancelScope(shield=True):
-            touched = await self._touched()
-        top, cwd = self._recorder.roots[0], self._command.cwd
+            try:
+                await to_thread.run_sync(self._recorder.watched.end, self._seen)
+                files = await self._files()
+                copied = await self._recorder.files.git.tracked(
+                    [*possible_reports(files.outputs), *built_files(files.outputs)]
+                )
+                receipt = await to_thread.run_sync(self._receipt, end, files, copied)
+            finally:
+                await to_thread.run_sync(self._remove_reports)
+        return receipt
+
+    def abandon(self) -> None:
+        """Stop recording a command that did not start."""
+        self._recorder.watched.end(self._seen)
+        self._remove_reports()
+
+    async def _files(self) -> InputsAndOutputs:
+        if self._command.environment.get("PYTHONPYCACHEPREFIX"):
+            self._seen.uses_cache = True  # bytecode that is read elsewhere stands for sources
+        try:
+            return await self._recorder.files.find(self._seen, int(self._began_at.timestamp() * 1e9))
+        except (PanpanError, OSError, ValueError):
+            return InputsAndOutputs({}, {}, (), "unknown")
+
+    def _receipt(self, end: _End, files: InputsAndOutputs, tracked: set[str]) -> Receipt:
+        command, roots = self._command, self._recorder.roots
+        top = str(roots[0])
+        tests = self._tests(end, files, tracked)
         return Receipt(
             id=uuid4().hex[:8],
-            name=self._command.name,
-            argv=tuple(self._command.argv),
-            cwd=str(cwd.relative_to(top)) if cwd.is_relative_to(top) else str(cwd),
-            began_at=self._began_at,
-            ended_at=ended_at,
-            seconds=seconds,
-            exit_code=exit_code,
-            timed_out=timed_out,
-            box=box,
-            network=network if isinstance(network, bool) else tuple(network),
-            kind="look" if self._command.only_looks and not touched.outputs else "run",
-            inputs=touched.inputs,
-            outputs=touched.outputs,
-            inputs_are=touched.inputs_are,
-            more_files=touched.more_inputs + touched.more_outputs,
-            more_inputs=touched.more_inputs,
+            name=storable(command.name),
+            argv=tuple(map(storable, command.argv)),
+            commands=commands_of(command.line, command.argv),
+            cwd=named(str(command.cwd), top),
+            began_at=self._began_at.isoformat(timespec="milliseconds"),
+            ended_at=end.at.isoformat(timespec="milliseconds"),
+            seconds=end.seconds,
+            exit_code=end.exit_code,
+            timed_out=end.timed_out,
+            box=end.box,
+            network=end.network,
+            kind=kind_of(tests, files.outputs, files.only_read, only_looks=command.only_looks, is_copied=tracked),
+            tests=tests,
+            environment=self._recorder.environments.identity(command.cwd, command.environment, self._seen.environments),
+            seeds=seeds_of(command.line, command.argv, command.environment),
+            inputs=tuple(file_digest(path, content, top) for path, content in files.inputs.items()),
+            outputs=tuple(file_digest(path, content, top) for path, content in files.outputs.items()),
+            inputs_are=files.inputs_are,
+            all_sha256=files.all_sha256,
+            more_files=files.more_inputs + files.more_outputs,
+            more_inputs=files.more_inputs,
             output_bytes=self._output_bytes,
             output_sha256=self._output.hexdigest(),
             host=socket.gethostname(),
         )
 
-    def abandon(self) -> None:
-        """Stop recording a command that did not start."""
-        self._recorder.watched.end(self._seen)
+    def _tests(self, end: _End, files: InputsAndOutputs, tracked: set[str]) -> tuple[TestCounts, ...]:
+        places = TestFiles(self._command.cwd, self._recorder.roots[0])
+        asked = counts_of_pytest(self._reports.taken() if self._reports else (), places)
+        if self._is_forged:
+            return asked
+        ran = RanBetween(self._began_at, end.at)
+        go_tests = self._go_tests.counts()
+        written = counts_of_written(files.outputs, files.only_read, ran, places, tracked)
+        return (*asked, *written, *((go_tests,) if go_tests else ()))
 
-    async def _touched(self) -> TouchedFiles:
-        recorder, seen = self._recorder, self._seen
-        await to_thread.run_sync(recorder.watched.end, seen)
-        if suspects := [path for path, events in seen.files.items() if events.was_read_before and not events.is_read]:
-            for path in await ignored_files(recorder.roots, suspects):
-                seen.files[path].was_read_before = False
-        return await to_thread.run_sync(
-            touched_files, seen, recorder.roots, recorder.hidden, recorder.digests, self._began_ns
-        )
+    def _remove_reports(self) -> None:
+        if self._reports is not None:
+            self._recorder.watched.forget_reports(str(self._reports.place))
+            self._reports.remove()

@@ -21,7 +21,7 @@ class _Origin:
     """Command that made a file."""
 
     sha256: str
-    """Of the file."""
+    """SHA-256 of the file."""
     inputs: Mapping[str, Content]
     knows_all: bool
     """False if it may have read other files, too."""

@@ -43,7 +43,7 @@ class JUnitReport:
     failed: int
     skipped: int
     failed_names: Sequence[str]
-    """Of the first failed tests."""
+    """Names of the first failed tests."""
     files: Sequence[str]
     """Files that it names, as it names them."""
     classes: Sequence[str]

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 CLOSED_WRITTEN: Final = 0x8
@@ -80,6 +81,14 @@ class Inotify:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def watches_of_user() -> int:
+    """Return the number of folders that all programs of the user together may watch."""
+    try:
+        return int(Path("/proc/sys/fs/inotify/max_user_watches").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 8_192  # the least that Linux has
 
 
 @cache

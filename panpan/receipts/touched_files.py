@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from panpan.receipts.digests import RECEIPT_BYTES, Content, FileDigests
-from panpan.receipts.watched_files import FileEvents
+from panpan.receipts.file_events import FileEvents
 from panpan.types.dataclass import dataclass
 
 MOST_NAMED = 2_000

@@ -9,14 +9,13 @@ import os
 import select
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import field
 from threading import Lock, Thread
 
+from panpan.receipts.file_events import FilesSeen
 from panpan.receipts.inotify import (
     CLOSED_UNWRITTEN,
     CLOSED_WRITTEN,
     CREATED,
-    DELETED,
     IGNORED,
     IS_FOLDER,
     MOVED_AWAY,
@@ -24,6 +23,7 @@ from panpan.receipts.inotify import (
     OPENED,
     OVERFLOW,
     Inotify,
+    watches_of_user,
 )
 from panpan.receipts.workspace_tree import (
     ENVIRONMENT_MARK,
@@ -34,41 +34,11 @@ from panpan.receipts.workspace_tree import (
     source_of_bytecode,
     walk_folders,
 )
-from panpan.types.dataclass import dataclass
 
 MOST_WATCHES = 50_000
 """Most folders that are watched; each takes about a kilobyte of the kernel's memory."""
-_WRITTEN = CLOSED_WRITTEN | CREATED | MOVED_HERE | MOVED_AWAY | DELETED
-
-
-@dataclass(slots=True)
-class FileEvents:
-    """History of one file during a command."""
-
-    is_new: bool = False
-    """True if it was made meanwhile, as far as is known."""
-    is_written: bool = False
-    """True if it was made, changed, moved or deleted."""
-    is_open: bool = False
-    """True if it was opened and not closed since."""
-    is_read: bool = False
-    """True if it was read, and not changed after that."""
-    was_read_before: bool = False
-    """True if its content from before the command was read, and changed after that."""
-
-
-@dataclass(slots=True)
-class FilesSeen:
-    """Files that were opened or changed in a stretch of time."""
-
-    files: dict[str, FileEvents] = field(default_factory=dict)
-    """By canonical path."""
-    environments: set[str] = field(default_factory=set)
-    """Python environments in the workspace that were used."""
-    uses_cache: bool = False
-    """True if something was read that a program had kept of files, so that it may not have opened these."""
-    is_complete: bool = True
-    """False if events were lost, so that other files may have been opened or changed, too."""
+MOST_ENTRIES = 1_000_000
+"""Most files and folders that are looked through for folders, about two seconds."""
 
 
 class WatchedFiles:
@@ -80,13 +50,23 @@ class WatchedFiles:
     Args:
         roots: Folders, canonical.
         hidden: Canonical folders in them that are not watched.
-        most_watches: Most folders that are watched.
+        most_watches: Most folders that are watched; and never more than half of those that the user may watch.
+        open_inotify: Opens the interface of the kernel.
     """
 
-    def __init__(self, roots: Sequence[str], hidden: Collection[str] = (), *, most_watches: int = MOST_WATCHES) -> None:
+    def __init__(
+        self,
+        roots: Sequence[str],
+        hidden: Collection[str] = (),
+        *,
+        most_watches: int = MOST_WATCHES,
+        open_inotify: Callable[[], Inotify] = Inotify,
+    ) -> None:
         self._roots = tuple(roots)
         self._hidden = frozenset(hidden)
         self._most_watches = most_watches
+        self._open_inotify = open_inotify
+        self._looked_through = 0
         self._lock = Lock()
         self._inotify: Inotify | None = None
         self._is_unavailable = False
@@ -106,7 +86,7 @@ class WatchedFiles:
         seen = FilesSeen()
         with self._lock:
             self._prepare()
-            self._take_all()  # of the time before
+            self._take_all()  # what happened before
             seen.is_complete = not self._is_unavailable
             self._active.append(seen)
             if self._inotify is not None and self._thread is None:
@@ -120,9 +100,9 @@ class WatchedFiles:
                 return
             self._take_all()
             self._active = [one for one in self._active if one is not seen]
-            taker = self._thread if not self._active else None
-            if taker is not None:
-                self._thread = None
+            taker = None
+            if not self._active:
+                taker, self._thread = self._thread, None
         if taker is not None:
             taker.stop()
 
@@ -168,7 +148,8 @@ class WatchedFiles:
         if self._inotify is not None or self._is_unavailable:
             return
         try:
-            self._inotify = Inotify()
+            self._inotify = self._open_inotify()
+            self._most_watches = min(self._most_watches, watches_of_user() // 2)
             for root in self._roots:
                 self._watch(root, is_root=True)
         except OSError:
@@ -179,9 +160,10 @@ class WatchedFiles:
         self._is_unavailable = True
         for seen in self._active:
             seen.is_complete = False
-        if self._inotify is not None and self._thread is None:
-            self._inotify.close()
-            self._inotify = None
+        for number in self._folders.keys() - self._reports.keys():
+            if self._inotify is not None:
+                self._inotify.remove(number)
+        self._folders = {number: self._folders[number] for number in self._reports}
 
     def _watch(self, top: str, *, is_root: bool = False, is_new: bool = False) -> None:
         """Watch a folder and those below it; the files of a new one count as written and read.
@@ -192,8 +174,10 @@ class WatchedFiles:
         inotify = self._inotify
         if inotify is None:
             return
+        self._looked_through = 0
         for folder in walk_folders(top, self._hidden, is_root=is_root):
-            if len(self._folders) >= self._most_watches:
+            self._looked_through += 1 + len(folder.files)
+            if len(self._folders) >= self._most_watches or self._looked_through > MOST_ENTRIES:
                 raise OSError(errno.ENOSPC, "too many folders to watch")
             try:
                 number = inotify.add(folder.path)
@@ -204,6 +188,9 @@ class WatchedFiles:
             self._folders[number] = folder.path, folder.kind
             if is_new and folder.kind == "files":
                 self._note_new_files(folder.path)
+            elif is_new and folder.kind == "environment":
+                for seen in self._active:
+                    seen.environments.add(folder.path)
 
     def _note_new_files(self, folder: str) -> None:
         """Note the files of a folder that has just come, now that it is watched: nobody saw what happened in it."""
@@ -211,8 +198,7 @@ class WatchedFiles:
             for entry in entries:
                 if not is_left_out(entry.name) and not entry.is_dir(follow_symlinks=False):
                     for seen in self._active:
-                        known = seen.files.setdefault(entry.path, FileEvents())
-                        known.is_new = known.is_written = known.is_read = True
+                        seen.add_unseen(entry.path)
 
     def _take(self) -> None:
         with self._lock:
@@ -254,13 +240,13 @@ class WatchedFiles:
                 self._take_folder(path, mask)
         elif name and not is_left_out(name):
             for seen in self._active:
-                _apply(seen.files, path, mask)
+                seen.add(path, mask)
 
     def _take_opened(self, folder: str, kind: FolderKind, name: str) -> None:
         """Take note that a file was opened which stands for others."""
         for seen in self._active:
             if kind == "bytecode":
-                _apply(seen.files, source_of_bytecode(folder, name), CLOSED_UNWRITTEN)
+                seen.add(source_of_bytecode(folder, name), CLOSED_UNWRITTEN)
             elif kind == "cache":
                 seen.uses_cache = True
             elif name == ENVIRONMENT_MARK:
@@ -298,23 +284,6 @@ class WatchedFiles:
             seen.is_complete = False
         for root in self._roots:
             self._watch(root, is_root=True)
-
-
-def _apply(files: dict[str, FileEvents], path: str, mask: int) -> None:
-    known = files.get(path)
-    if known is None:
-        known = files[path] = FileEvents(is_new=bool(mask & CREATED))
-    if mask & OPENED:
-        known.is_open = True
-    elif mask & CLOSED_UNWRITTEN:
-        known.is_open = False
-        known.is_read = True
-    elif mask & _WRITTEN:
-        if known.is_read and not known.is_written and not known.is_new:
-            known.was_read_before = True
-        known.is_open = known.is_open and not mask & CLOSED_WRITTEN
-        known.is_written = True
-        known.is_read = False
 
 
 class _Taker:

@@ -7,7 +7,7 @@ all, and its digest says so. A file that has not changed since is not read again
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -18,9 +18,9 @@ from panpan.system.files.read_file import opened_folder
 from panpan.types.dataclass import dataclass
 
 MB = 1_000_000
-WHOLE_BYTES = 1_000 * MB
-"""Largest file that is digested whole where nobody asks for another limit; about half a second."""
-RECEIPT_BYTES = 2_000 * MB
+WHOLE_BYTES = 256 * MB
+"""Largest file that is digested whole where nobody asks for another limit."""
+RECEIPT_BYTES = 1_000 * MB
 """Most bytes that are read for one receipt."""
 HEAD_BYTES = 16
 _CHUNK_BYTES = 1 << 20
@@ -58,11 +58,18 @@ GONE = Content(how="gone")
 
 
 class FileDigests:
-    """Digests files, and remembers the digests as long as the files stay as they are. Threads may share it."""
+    """Digests files, and remembers the digests as long as the files stay as they are. Threads may share it.
 
-    def __init__(self) -> None:
+    Args:
+        now_ns: Returns the time, nanoseconds since 1970.
+    """
+
+    def __init__(self, now_ns: Callable[[], int] = time.time_ns) -> None:
+        self._now_ns = now_ns
         self._known: dict[tuple[_Key, bool], Content] = {}
         self._lock = Lock()
+        self.bytes_read = 0
+        """Bytes of files that were read so far."""
 
     def read(self, path: Path, *, whole_bytes: int = WHOLE_BYTES) -> Content:
         """Return the digest of the file at a canonical path.
@@ -121,6 +128,7 @@ class FileDigests:
                 if not stat.S_ISREG(status.st_mode):
                     return Content(how="left out")
                 content = _content(fd, status, left)
+                self.bytes_read += status.st_size if content.how == "whole" else PARTS_BYTES
                 if content.how == "left out":
                     return content
                 if _key(os.fstat(fd)) == _key(status):
@@ -131,7 +139,7 @@ class FileDigests:
             os.close(fd)
 
     def _remember(self, status: os.stat_result, content: Content) -> None:
-        if not _is_settled(status):
+        if not _is_settled(status, self._now_ns()):
             return
         with self._lock:
             while len(self._known) >= _MOST_REMEMBERED:
@@ -194,11 +202,11 @@ def _key(status: os.stat_result) -> _Key:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _is_settled(status: os.stat_result) -> bool:
-    """True if a change from now on would give the file another time."""
+def _is_settled(status: os.stat_result, now_ns: int) -> bool:
+    """Return True if a change from now on would give the file another time."""
     newest = max(status.st_mtime_ns, status.st_ctime_ns)
     is_coarse = newest % 1_000_000_000 == 0
-    return abs(time.time_ns() - newest) > (_SETTLED_SECONDS_NS if is_coarse else _SETTLED_NS)
+    return abs(now_ns - newest) > (_SETTLED_SECONDS_NS if is_coarse else _SETTLED_NS)
 
 
 def _by_folder(paths: Iterable[str]) -> Mapping[str, list[str]]:

@@ -6,7 +6,6 @@ a program was made of, all files of the workspace count.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from panpan.receipts.digests import Content
 from panpan.receipts.git_files import GitFiles
@@ -14,12 +13,19 @@ from panpan.receipts.kinds import is_compiled
 from panpan.types.dataclass import dataclass
 
 _MOST_REMEMBERED = 20_000
+_TEXTS_OF_PROGRAMS = (".js", ".mjs", ".cjs", ".css", ".html", ".ts", ".py", ".c", ".cc", ".cpp", ".h", ".hpp", ".map")
+"""Endings of files that programs make from sources, if git ignores them; others are data."""
+_NOT_COMPILED = (
+    ".py", ".pyi", ".md", ".rst", ".txt", ".toml", ".cfg", ".ini", ".json", ".yaml", ".yml", ".lock", ".html",
+)  # fmt: skip
+"""Endings of files that builds read, and that are no part of the programs that they make."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
     """Command that made a file."""
 
+    number: int
     sha256: str
     """SHA-256 of the file."""
     inputs: Mapping[str, Content]
@@ -47,6 +53,7 @@ class DerivedFiles:
     def __init__(self, git: GitFiles) -> None:
         self._git = git
         self._origins: dict[str, _Origin] = {}
+        self._commands = 0
 
     def remember(self, outputs: Mapping[str, Content], inputs: Mapping[str, Content], *, knows_all: bool) -> None:
         """Take note of the files that a command has made.
@@ -56,43 +63,33 @@ class DerivedFiles:
             inputs: Files that it read, among them those that other derived files were made of.
             knows_all: False if it may have read other files, too.
         """
-        sources = {path: content for path, content in inputs.items() if not is_compiled(path, content)}
+        self._commands += 1
+        texts = {path: content for path, content in inputs.items() if not is_compiled(path, content)}
+        sources = {path: content for path, content in texts.items() if not path.endswith(_NOT_COMPILED)}
         for path, content in outputs.items():
             self._origins.pop(path, None)
             if content.sha256:
                 while len(self._origins) >= _MOST_REMEMBERED:
                     del self._origins[next(iter(self._origins))]
-                self._origins[path] = _Origin(content.sha256, sources, knows_all)
+                own = sources if is_compiled(path, content) else texts
+                self._origins[path] = _Origin(self._commands, content.sha256, own, knows_all)
 
     async def sources_of(self, inputs: Mapping[str, Content]) -> Sources:
-        """Return what the derived files among the inputs of a command were made of."""
-        origins = {path: self._origins.get(path) for path in inputs}
-        known = {
-            path: origin
-            for path, origin in origins.items()
-            if origin is not None and origin.sha256 == inputs[path].sha256
-        }
+        """Return what the derived files among the inputs of a command were made of.
+
+        Of a source that several were made of, the newest content counts: tools build again what has to be.
+        """
+        known = {path: origin for path in inputs if (origin := self._origin(path, inputs[path])) is not None}
         compiled = {path for path, content in inputs.items() if is_compiled(path, content)}
-        unclear = [path for path in known if path not in compiled]
-        derived = (known.keys() & compiled) | await self._git.ignored(unclear)
-        strange = sorted(compiled - known.keys())
-        tracked = await self._git.tracked(strange)
+        texts = [path for path in known if path not in compiled and path.endswith(_TEXTS_OF_PROGRAMS)]
+        origins = [known[path] for path in (known.keys() & compiled) | await self._git.ignored(texts)]
+        strange = compiled - known.keys()
         found: dict[str, Content] = {}
-        for path in sorted(derived):
-            for source, content in known[path].inputs.items():
-                found[source] = _either(found.get(source), content)
-        return Sources(found, all(known[path].knows_all for path in derived) and tracked.issuperset(strange))
+        for origin in sorted(origins, key=lambda origin: origin.number):
+            found |= origin.inputs
+        is_explained = strange <= await self._git.tracked(strange)
+        return Sources(found, is_explained and all(origin.knows_all for origin in origins))
 
-
-def merged(inputs: Mapping[str, Content], sources: Mapping[str, Content]) -> dict[str, Content]:
-    """Return inputs with those behind them. A file that was another one when a derived file was made has changed."""
-    found = dict(inputs)
-    for path, content in sources.items():
-        found[path] = _either(found.get(path), content)
-    return dict(sorted(found.items()))
-
-
-def _either(one: Content | None, other: Content) -> Content:
-    if one is None or (one.sha256 == other.sha256 and one.how == other.how):
-        return other
-    return replace(one, how="changed")
+    def _origin(self, path: str, content: Content) -> _Origin | None:
+        origin = self._origins.get(path)
+        return origin if origin is not None and origin.sha256 == content.sha256 else None

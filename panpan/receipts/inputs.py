@@ -8,11 +8,11 @@ from typing import Literal
 from anyio import to_thread
 
 from panpan.receipts.all_files import AllFiles, read_all_files
-from panpan.receipts.derived_files import DerivedFiles, merged
+from panpan.receipts.derived_files import DerivedFiles
 from panpan.receipts.digests import Content, FileDigests
+from panpan.receipts.file_events import FileEvents, FilesSeen
 from panpan.receipts.git_files import GitFiles
 from panpan.receipts.touched_files import MOST_NAMED, TouchedFiles, is_changed, read_touched
-from panpan.receipts.watched_files import FileEvents, FilesSeen
 from panpan.receipts.workspace_tree import walk_folders
 from panpan.types.dataclass import dataclass
 
@@ -63,10 +63,11 @@ class InputFinder:
         await self._clear_own(seen.files)
         touched = await to_thread.run_sync(read_touched, seen.files, self._digests)
         sources = await self._derived.sources_of(touched.inputs)
-        inputs = merged(touched.inputs, sources.contents) if sources.contents else touched.inputs
+        inputs = {**sources.contents, **touched.inputs}
         knows_all = seen.is_complete and not seen.uses_cache and sources.knows_all
         self._derived.remember(touched.outputs, inputs, knows_all=knows_all)
-        everything = None if knows_all else await read_all_files(self._roots, self._hidden, self._digests)
+        is_named = knows_all and len(inputs) + touched.more_inputs <= MOST_NAMED
+        everything = None if is_named else await read_all_files(self._roots, self._hidden, self._digests)
         return _found(touched, inputs, everything, knows_all=knows_all)
 
     async def _clear_own(self, files: Mapping[str, FileEvents]) -> None:
@@ -87,7 +88,9 @@ class InputFinder:
 def _found(
     touched: TouchedFiles, inputs: Mapping[str, Content], everything: AllFiles | None, *, knows_all: bool
 ) -> InputsAndOutputs:
+    more = touched.more_inputs
     if everything is not None:
+        more = 0
         others = {path: one for path, one in everything.contents.items() if path not in inputs}
         inputs = {**inputs, **others}
     named = dict(sorted(list(inputs.items())[:MOST_NAMED]))
@@ -95,9 +98,9 @@ def _found(
         named,
         touched.outputs,
         touched.only_read,
-        "opened" if knows_all else "unknown" if everything is None else "all",
+        "all" if everything is not None else "opened" if knows_all else "unknown",
         everything.sha256 if everything is not None else "",
-        touched.more_inputs + len(inputs) - len(named),
+        more + len(inputs) - len(named),
         touched.more_outputs,
     )
 

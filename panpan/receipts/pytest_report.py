@@ -15,10 +15,11 @@ from secrets import token_hex
 from panpan.system.files.folder_tree import make_private_folder, remove_tree
 from panpan.types.pattern import compile_late
 
-VARIABLE = "PYTEST_ADDOPTS"
-_NAME = "report-$PYTEST_CURRENT_TEST.xml"
+_OPTIONS = "PYTEST_ADDOPTS"
+_RUNNING_TEST = "PYTEST_CURRENT_TEST"
+_NAMES = (f"report-${_RUNNING_TEST}.xml", "report-.xml")
 """Name of the report. A pytest that a test starts finds the variable set, and so writes to another place: its failures
-may be what the test wants to see."""
+may be what the test wants to see. The second form is for a command in whose variables a test is named already."""
 _DEPTH = "d/d/d/d"
 """Folders between ours and the report, so that a test's id with `..` in it leads to no place outside."""
 _CONFIGS = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
@@ -59,14 +60,15 @@ class PytestReports:
         with suppress(OSError):
             remove_tree(self.folder)
 
-    def options(self, environment: Mapping[str, str]) -> str:
-        """Return the value of the variable: the options that the command has, and ours."""
-        ours = shlex.quote(f"--junitxml={self.place / _NAME}")
-        return f"{environment.get(VARIABLE, '')} {ours}".strip()
+    def variables(self, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """Return variables for a command that has these, so that its options count, and ours."""
+        ours = shlex.quote(f"--junitxml={self.place / _NAMES[0]}")
+        inherited = {_RUNNING_TEST: ""} if _RUNNING_TEST in environment else {}
+        return {_OPTIONS: f"{environment.get(_OPTIONS, '')} {ours}".strip(), **inherited}
 
     def take(self, path: str) -> None:
         """Put a report aside that was just closed, so that the next pytest does not write over it."""
-        if path != str(self.place / _NAME):
+        if path not in [str(self.place / name) for name in _NAMES]:
             return
         aside = self.folder / f"taken-{len(self._taken)}.xml"
         with suppress(OSError):
@@ -75,7 +77,8 @@ class PytestReports:
 
     def taken(self) -> Sequence[Path]:
         """Return the reports, in the order in which they were written."""
-        self.take(str(self.place / _NAME))  # where nobody saw that it was closed
+        for name in _NAMES:
+            self.take(str(self.place / name))  # where nobody saw that it was closed
         return tuple(self._taken)
 
 
@@ -91,7 +94,7 @@ def may_add_report(
         cwd: Where it starts.
         roots: Folders of the workspace.
     """
-    options = environment.get(VARIABLE, "")
+    options = environment.get(_OPTIONS, "")
     if _SWITCHED_OFF.decode() in line or _SWITCHED_OFF.decode() in options or "--junit" in options:
         return False
     try:

@@ -15,15 +15,16 @@ from panpan.errors import PanpanError
 from panpan.receipts.command_words import commands_of, seeds_of
 from panpan.receipts.digests import FileDigests
 from panpan.receipts.environment_identity import Environments
+from panpan.receipts.file_events import FilesSeen
 from panpan.receipts.file_names import file_digest, named, storable
 from panpan.receipts.go_report import GoTestOutput
 from panpan.receipts.inputs import InputFinder, InputsAndOutputs
 from panpan.receipts.kinds import built_files, kind_of
-from panpan.receipts.pytest_report import VARIABLE, PytestReports, may_add_report
+from panpan.receipts.pytest_report import PytestReports, may_add_report
 from panpan.receipts.receipt import Receipt, TestCounts
 from panpan.receipts.staleness import Freshness, freshness_of
 from panpan.receipts.test_reports import RanBetween, TestFiles, counts_of_pytest, counts_of_written, possible_reports
-from panpan.receipts.watched_files import FilesSeen, WatchedFiles
+from panpan.receipts.watched_files import WatchedFiles
 from panpan.system.files.folder_tree import remove_tree
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
@@ -94,6 +95,8 @@ class CommandRecorder:
         return Recording(self, command, seen, reports)
 
     def _make_reports(self) -> PytestReports | None:
+        if "$" in str(self._scratch):  # pytest would take it for a variable
+            return None
         reports = PytestReports(self._scratch)
         try:
             reports.make()
@@ -140,7 +143,7 @@ class Recording:
     @property
     def variables(self) -> Mapping[str, str]:
         """Variables that the command needs beside its own, so that test programs write a report."""
-        return {} if self._reports is None else {VARIABLE: self._reports.options(self._command.environment)}
+        return {} if self._reports is None else self._reports.variables(self._command.environment)
 
     @property
     def writable(self) -> Sequence[Path]:

@@ -4,7 +4,7 @@ A tool begins a record right before its command starts, says how it was started 
 on every way out. Nothing of it waits for the receipt.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
@@ -79,9 +79,32 @@ class RunnerRecords:
     """None: nothing is recorded."""
     runner: Runner = Runner()
 
-    async def begin(self, command: "StartedCommand", ctx: ToolContext) -> CommandRecord:
-        """Return the record of a command that is about to start; leave it in any case."""
-        return CommandRecord() if self.records is None else await self.records.begin(command, self.runner, ctx)
+    async def begin(
+        self,
+        argv: Sequence[str],
+        ctx: ToolContext,
+        cwd: Path,
+        environment: Mapping[str, str],
+        *,
+        line: str = "",
+        only_looks: bool = False,
+    ) -> CommandRecord:
+        """Return the record of a command that is about to start; leave it on every way out.
+
+        Args:
+            argv: Its words, before the sandbox.
+            ctx: Context of the call.
+            cwd: Its working directory.
+            environment: Its variables.
+            line: The line of the shell, if it is one.
+            only_looks: True if it is known to change nothing.
+        """
+        if self.records is None:
+            return CommandRecord()
+        from panpan.receipts.recorder import StartedCommand  # not needed before the first command
+
+        command = StartedCommand(argv=argv, line=line, cwd=cwd, environment=environment, only_looks=only_looks)
+        return await self.records.begin(command, self.runner, ctx)
 
 
 NOT_RECORDED = RunnerRecords()

@@ -10,6 +10,7 @@ from anyio import CancelScope
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
+from panpan.core.recorded_commands import Runner
 from panpan.core.tool import Tool, ToolContext
 from panpan.models.client import LLMClient
 from panpan.models.provider_kind import FULL, ModelProfile
@@ -165,6 +166,11 @@ class Agent:
     @property
     def id(self) -> str:
         return self.identity.id
+
+    @property
+    def runner(self) -> Runner:
+        """Name for the records of its commands."""
+        return Runner("" if self.is_main else self.id)
 
     @property
     def conversation(self) -> Conversation:

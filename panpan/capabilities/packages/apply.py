@@ -27,6 +27,7 @@ from panpan.capabilities.packages.undo_log import (
     undo,
 )
 from panpan.config.settings import PackageSettings
+from panpan.core.recorded_commands import NOT_RECORDED, RunnerRecords
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.python_environments.find_environment import Environment, interpreter_of, package_folders, project_of
@@ -189,7 +190,7 @@ def with_mirrors(plan: Plan, others: Iterable[Plan]) -> Plan:
 
 
 async def run_with_mirrors(
-    plan: Plan, ctx: ToolContext, environment: Mapping[str, str]
+    plan: Plan, ctx: ToolContext, environment: Mapping[str, str], records: RunnerRecords = NOT_RECORDED
 ) -> AsyncGenerator[Progress | PlanResult, None]:
     """Run a plan as `run_plan` does, again with each mirror until one is reached. Consume it under `aclosing`."""
     told: tuple[str, ...] = ()
@@ -197,7 +198,8 @@ async def run_with_mirrors(
     for commands in (plan.commands, *plan.mirror_commands):
         is_last = len(told) == len(plan.mirror_commands)
         left_s = max(0.0, deadline - current_time())
-        async with aclosing(run_plan(replace(plan, commands=commands, timeout_s=left_s), ctx, environment)) as items:
+        work = run_plan(replace(plan, commands=commands, timeout_s=left_s), ctx, environment, records)
+        async with aclosing(work) as items:
             async for item in items:
                 if isinstance(item, Progress):
                     yield item
@@ -227,7 +229,7 @@ async def apply_plan(
         await to_thread.run_sync(_restore, plan.undo.files)
     changes, files = Changes(), tuple[FileStep, ...]()
     try:
-        async with aclosing(run_with_mirrors(plan, ctx, environment)) as items:
+        async with aclosing(run_with_mirrors(plan, ctx, environment, setup.records)) as items:
             async for item in items:
                 if isinstance(item, Progress):
                     yield item

@@ -1,10 +1,12 @@
 """Packages: pip, uv, conda and pixi."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from panpan.capabilities.packages.target import PROGRAMS, PackageConfig, find_program
 from panpan.core.late_tool import late_tool
+from panpan.core.recorded_commands import CommandRecords, RunnerRecords
 from panpan.core.tool import Tool
 from panpan.python_environments.find_environment import find_environment
 from panpan.python_environments.machine_root import MachineRoot
@@ -39,8 +41,10 @@ class Packages(Capability):
         )
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
+        records = RunnerRecords(self.session.find(CommandRecords), agent.runner)
+        setup = replace(self._setup, records=records)
         for name, maker in _MAKERS.items():
-            yield late_tool(__package__, name, maker, self._setup)
+            yield late_tool(__package__, name, maker, setup)
 
     def unavailable(self) -> Iterable[str]:
         return unavailable_tools(self.session.paths, self.session.setup.env)

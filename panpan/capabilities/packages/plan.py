@@ -6,7 +6,7 @@ The rule: the question is made from the plan, and exactly that runs. A call whos
 import os
 import shlex
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ import anyio
 
 from panpan.capabilities.packages.target import Target
 from panpan.core.effects import PathUse
+from panpan.core.recorded_commands import NOT_RECORDED, RunnerRecords
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.shell_analysis.working_directory import start_directory
@@ -163,15 +164,21 @@ class PlanResult:
 
 
 async def run_plan(
-    plan: Plan, ctx: ToolContext, environment: Mapping[str, str]
+    plan: Plan, ctx: ToolContext, environment: Mapping[str, str], records: RunnerRecords = NOT_RECORDED
 ) -> AsyncGenerator[Progress | PlanResult, None]:
     """Run the commands of a plan: yield what they print, then how it went. Consume it under `aclosing`.
+
+    Args:
+        plan: The plan.
+        ctx: Context of the call.
+        environment: Variables of the commands.
+        records: Records of the commands of the agent.
 
     Raises:
         ToolError: One cannot be started.
     """
     cwd = plan.cwd or start_directory(ctx.paths, may_change=ctx.runs_alone)
-    env = ctx.processes.marked({**environment, **dict(plan.env)})
+    env = {**environment, **dict(plan.env)}
     use, hosts = await plan.sandbox_use(ctx.sandbox), tuple[str, ...]()
     if ctx.opening is not None:
         use, hosts = ctx.opening.use, ctx.opening.hosts
@@ -193,7 +200,12 @@ async def run_plan(
     for command in plan.commands:
         line = shlex.join(command)
         own_end = ""
-        async with ctx.sandbox.boxed(command, env, cwd, bounds) as start:
+        async with AsyncExitStack() as stack:
+            record = await records.begin(command, ctx, cwd, env)
+            stack.callback(record.leave)
+            marked = ctx.processes.marked({**env, **record.variables})
+            start = await stack.enter_async_context(ctx.sandbox.boxed(command, marked, cwd, bounds))
+            record.started(start)
             process = run_process(
                 limit_command(start.argv, ctx.limits),
                 cwd=cwd,
@@ -206,7 +218,9 @@ async def run_plan(
                 async for chunk in chunks:
                     if isinstance(chunk, ProcessEnded):
                         ended = chunk
+                        record.ended(ended.exit_code, timed_out=ended.timed_out)
                     elif isinstance(chunk, bytes):
+                        record.feed(chunk)
                         text = collector.feed(folder.feed(chunk))
                         own_end = (own_end + text)[-MAX_CHARS:]
                         pacer.add(chunk)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from panpan.config.settings import PackageSettings
+from panpan.core.recorded_commands import NOT_RECORDED, RunnerRecords
 from panpan.errors import ToolError
 from panpan.python_environments.find_environment import (
     Environment,
@@ -46,6 +47,8 @@ class PackageConfig:
     """Folder that keeps the last change of each environment; None: nothing is kept."""
     withholds: Callable[[Path, Path], bool] = lambda *_: False
     """True if a rule of the user's forbids showing a file; the second path is the root of its project."""
+    records: RunnerRecords = NOT_RECORDED
+    """Records of the commands of the agent."""
 
     @property
     def steps(self) -> "Steps":

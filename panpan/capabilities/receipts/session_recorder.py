@@ -222,9 +222,12 @@ class SessionRecorder(CommandRecords):
         return None if background is None else next((task for task in background.tasks if task.id == task_id), None)
 
     async def _freshness(self, one: SessionReceipt) -> "Freshness":
-        from panpan.receipts.staleness import Freshness
+        from panpan.receipts.staleness import freshness_of
 
-        return Freshness("unknown")
+        own = self._session.tool_context.paths.roots
+        recorder = await self._recorder(own if one.root == own[0] else (one.root,))
+        look = partial(freshness_of, one.receipt, recorder.roots, recorder.digests, recorder.hidden)
+        return await to_thread.run_sync(look)
 
     async def _recorder(self, roots: Sequence[Path]) -> "CommandRecorder":
         """Return the recorder of a workspace; a subagent's own copy of it has another one."""

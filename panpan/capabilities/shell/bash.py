@@ -190,16 +190,10 @@ class BashTool(Tool[BashInput]):
         self, args: BashInput, ctx: ToolContext, cwd: Path, environment: Mapping[str, str], stack: AsyncExitStack
     ) -> CommandRecord:
         """Begin the record of the command; it is left with the stack, or when what has taken that over leaves it."""
-        from panpan.receipts.recorder import StartedCommand  # not needed before the first command
-
-        command = StartedCommand(
-            argv=("bash", "-c", args.command),
-            line=args.command,
-            cwd=cwd,
-            environment=environment,
-            only_looks=self.facts(args).is_read_only,
+        line, only_looks = args.command, self.facts(args).is_read_only
+        record = await self._records.begin(
+            ("bash", "-c", line), ctx, cwd, environment, line=line, only_looks=only_looks
         )
-        record = await self._records.begin(command, ctx)
         stack.callback(record.leave)
         return record
 

@@ -97,7 +97,7 @@ class Shell(Capability):
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         background = self.session.find(Background) if agent.is_main else None
-        return (BashTool(background, self._records(Runner("" if agent.is_main else agent.id))),)
+        return (BashTool(background, self._records(agent.runner)),)
 
     def _records(self, runner: Runner) -> RunnerRecords:
         return RunnerRecords(self.session.find(CommandRecords), runner)

@@ -42,13 +42,12 @@ def bounded(receipt: Receipt, first: Collection[str]) -> Receipt:
     tested = {name for counts in receipt.tests for name in counts.files}
     ranked = sorted(files, key=lambda one: (one[0].path not in tested, one[0].path not in first, not one[1]))
     kept = {(file.path, is_output) for file, is_output in ranked[:MAX_FILES_IN_RECORD]}
-    return receipt.model_copy(
-        update={
-            "outputs": _of(receipt.outputs, kept, is_output=True),
-            "inputs": _of(receipt.inputs, kept, is_output=False),
-            "more_files": receipt.more_files + len(files) - MAX_FILES_IN_RECORD,
-        }
-    )
+    outputs, inputs = _of(receipt.outputs, kept, is_output=True), _of(receipt.inputs, kept, is_output=False)
+    more = {
+        "more_files": receipt.more_files + len(files) - MAX_FILES_IN_RECORD,
+        "more_inputs": receipt.more_inputs + len(receipt.inputs) - len(inputs),
+    }
+    return receipt.model_copy(update={"outputs": outputs, "inputs": inputs, **more})
 
 
 def _of(files: Iterable[FileDigest], kept: Collection[tuple[str, bool]], *, is_output: bool) -> tuple[FileDigest, ...]:

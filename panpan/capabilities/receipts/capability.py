@@ -30,7 +30,7 @@ class Receipts(Capability):
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
         is_on, asks = self.settings.enabled, self.settings.pytest_report
-        self.recorder = SessionRecorder(session, asks_for_reports=asks) if is_on else None
+        self.recorder = SessionRecorder(session, asks_pytest=asks) if is_on else None
 
     def services(self) -> Iterable[object]:
         return () if self.recorder is None else (self.recorder, self.recorder.receipts)

@@ -9,7 +9,7 @@ from uuid import uuid4
 from anyio import to_thread
 
 from panpan.capabilities.receipts.session_recorder import Origin, SessionRecorder, exit_code_of, feed_file
-from panpan.core.recorded_commands import NO_VARIABLES, CommandRecord
+from panpan.core.recorded_commands import CommandRecord
 from panpan.receipts.receipt import Receipt, utc_now
 from panpan.receipts.recorder import Recording, StartedCommand
 from panpan.system.sandbox.command_sandbox import Start
@@ -23,30 +23,22 @@ class RunningCommand(CommandRecord):
         recording: Sees what the command does.
         command: The command.
         origin: Its circumstances.
-        asks_for_report: True if test programs are asked for a report.
     """
 
     def __init__(
-        self,
-        recorder: SessionRecorder,
-        recording: Recording,
-        command: StartedCommand,
-        origin: Origin,
-        *,
-        asks_for_report: bool,
+        self, recorder: SessionRecorder, recording: Recording, command: StartedCommand, origin: Origin
     ) -> None:
         self._recorder = recorder
         self._recording = recording
         self._command = command
         self._origin = origin
-        self._asks_for_report = asks_for_report
         self._start: Start | None = None
         self._has_left = False
         """True if the tool has nothing more to tell."""
 
     @property
     def variables(self) -> Mapping[str, str]:
-        return self._recording.variables if self._asks_for_report else NO_VARIABLES
+        return self._recording.variables
 
     def started(self, start: Start) -> None:
         self._start = start

@@ -59,12 +59,12 @@ class SessionRecorder(CommandRecords):
 
     Args:
         session: The session.
-        asks_for_reports: True if pytest is asked for a report that a machine reads.
+        asks_pytest: True if pytest is asked for a report that a machine reads.
     """
 
-    def __init__(self, session: SessionContext, *, asks_for_reports: bool) -> None:
+    def __init__(self, session: SessionContext, *, asks_pytest: bool) -> None:
         self.receipts = SessionReceipts(session.setup.cwd, self.settled)
-        self._asks_for_reports = asks_for_reports
+        self._asks_pytest = asks_pytest
         self._session = session
         self._recorders: dict[tuple[Path, ...], CommandRecorder] = {}
         self._group: TaskGroup | None = None
@@ -110,9 +110,7 @@ class SessionRecorder(CommandRecords):
         from panpan.capabilities.receipts.running_command import RunningCommand
 
         recording = await (await self._recorder(ctx.paths.roots)).begin(command)
-        asks = self._asks_for_reports and not command.only_looks
-        origin = Origin(runner, ctx.tool_use_id, ctx.paths.root)
-        return RunningCommand(self, recording, command, origin, asks_for_report=asks)
+        return RunningCommand(self, recording, command, Origin(runner, ctx.tool_use_id, ctx.paths.root))
 
     def take(self, origin: Origin, receipt: Callable[[], Awaitable["Receipt | None"]]) -> None:
         """Add the receipt that a function returns, as soon as it does; until then `settled` waits."""
@@ -120,7 +118,7 @@ class SessionRecorder(CommandRecords):
             return
         key = object()
         self._open[key] = origin.task_id
-        self._group.start_soon(self._take, key, origin, receipt)
+        self._group.start_soon(self._take, key, origin, receipt, self.receipts.turn)
 
     async def end_of_task(self, task_id: str) -> TaskInfo | None:
         """Wait until a task in the background has ended and return it; None if there is no such task."""
@@ -131,12 +129,14 @@ class SessionRecorder(CommandRecords):
 
     def note_background(self, origin: Origin, receipt: "Receipt") -> None:
         """Write that a command goes on in the background, so that a later run of the session knows its end."""
-        self._note("background_command", origin, receipt)
+        self._note("background_command", origin, receipt, self.receipts.turn)
 
-    async def _take(self, key: object, origin: Origin, receipt: Callable[[], Awaitable["Receipt | None"]]) -> None:
+    async def _take(
+        self, key: object, origin: Origin, receipt: Callable[[], Awaitable["Receipt | None"]], turn: int
+    ) -> None:
         try:
             if (taken := await receipt()) is not None:
-                self._add(origin, taken)
+                self._add(origin, taken, self.receipts.turn if origin.task_id else turn)
         except Exception:  # a bug here costs one receipt, not the session
             log.exception("the receipt of a command could not be taken")
         finally:
@@ -144,9 +144,9 @@ class SessionRecorder(CommandRecords):
             changed, self._changed = self._changed, anyio.Event()
             changed.set()
 
-    def _add(self, origin: Origin, receipt: "Receipt") -> None:
-        self.receipts.add(self._one(origin, receipt, self.receipts.turn))
-        self._note("receipt", origin, receipt)
+    def _add(self, origin: Origin, receipt: "Receipt", turn: int) -> None:
+        self.receipts.add(self._one(origin, receipt, turn))
+        self._note("receipt", origin, receipt, turn)
 
     def _one(self, origin: Origin, receipt: "Receipt", turn: int) -> SessionReceipt:
         return SessionReceipt(
@@ -159,7 +159,9 @@ class SessionRecorder(CommandRecords):
             is_of_user=origin.runner.is_user,
         )
 
-    def _note(self, subtype: Literal["receipt", "background_command"], origin: Origin, receipt: "Receipt") -> None:
+    def _note(
+        self, subtype: Literal["receipt", "background_command"], origin: Origin, receipt: "Receipt", turn: int
+    ) -> None:
         from panpan.capabilities.receipts.kept_receipts import as_data, bounded
 
         record = ReceiptRecord(
@@ -168,7 +170,7 @@ class SessionRecorder(CommandRecords):
             agent_id=origin.runner.agent_id,
             tool_use_id=origin.tool_use_id,
             task_id=origin.task_id,
-            turn=self.receipts.turn,
+            turn=turn,
             is_of_user=origin.runner.is_user,
             root="" if origin.root == self.receipts.root else str(origin.root),
         )
@@ -222,12 +224,9 @@ class SessionRecorder(CommandRecords):
         return None if background is None else next((task for task in background.tasks if task.id == task_id), None)
 
     async def _freshness(self, one: SessionReceipt) -> "Freshness":
-        from panpan.receipts.staleness import freshness_of
-
         own = self._session.tool_context.paths.roots
         recorder = await self._recorder(own if one.root == own[0] else (one.root,))
-        look = partial(freshness_of, one.receipt, recorder.roots, recorder.digests, recorder.hidden)
-        return await to_thread.run_sync(look)
+        return await recorder.freshness(one.receipt)
 
     async def _recorder(self, roots: Sequence[Path]) -> "CommandRecorder":
         """Return the recorder of a workspace; a subagent's own copy of it has another one."""
@@ -238,7 +237,8 @@ class SessionRecorder(CommandRecords):
             session = self._session
             temporary = session.tool_context.sandbox.temporary  # commands may write there in any box
             hidden = (session.setup.locations.home, temporary, *session.config.interceptor.own_files)
-            self._recorders[key] = CommandRecorder(key, temporary / f"reports-{len(self._recorders)}", hidden)
+            scratch = temporary / f"reports-{len(self._recorders)}"
+            self._recorders[key] = CommandRecorder(key, scratch, hidden, asks_pytest=self._asks_pytest)
             with suppress(PanpanError, OSError):  # a full disk keeps reports away, and no command
                 await to_thread.run_sync(make_private_folder, temporary)
         return self._recorders[key]

@@ -80,7 +80,7 @@ def test_in_full_is_harmless_on_a_terminal() -> None:
 
 
 async def test_receipts_command_lists_what_ran(place: Place) -> None:
-    async with place.open(bash("touch a"), bash("ls"), bash("exit 3"), DONE, ask=allow) as session:
+    async with place.open(bash("touch a"), bash("ls"), bash("touch b; exit 3"), DONE, ask=allow) as session:
         assert "no command has ended" in await typed(session, "/receipts")
         await submit(session)
         told = await typed(session, "/receipts")

@@ -109,7 +109,11 @@ class SessionRecorder(CommandRecords):
             return CommandRecord()
         from panpan.capabilities.receipts.running_command import RunningCommand
 
-        recording = await (await self._recorder(ctx.paths.roots)).begin(command)
+        try:
+            recording = await (await self._recorder(ctx.paths.roots)).begin(command)
+        except Exception:  # a bug here costs a receipt, and no command
+            log.exception("a command could not be watched")
+            return CommandRecord()
         return RunningCommand(self, recording, command, Origin(runner, ctx.tool_use_id, ctx.paths.root))
 
     def take(self, origin: Origin, receipt: Callable[[], Awaitable["Receipt | None"]]) -> None:

@@ -9,6 +9,7 @@ from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.receipts.session_receipts import SessionReceipts
 from panpan.session.capability import UserShell
 from panpan.types.events import Event, ToolProgress
+from panpan.types.messages import Compaction
 from tests.capabilities.plan_mode.test_plan_sessions import DONE, Place, allow
 from tests.capabilities.receipts.receipt_fixtures import bash, call, place_in, receipts_of, submit
 
@@ -145,6 +146,18 @@ async def test_receipts_survive_rewind_and_fork(place: Place) -> None:
         assert len(await receipts_of(session)) == 2
     async with place.open(DONE, DONE, resume=session.info.id, fork=True, is_interactive=True) as copy:
         assert [one.receipt.argv[-1] for one in await receipts_of(copy)] == ["touch a", "touch b"]
+
+
+async def test_receipts_survive_a_compaction(place: Place) -> None:
+    async with place.open(bash("touch a"), DONE, bash("touch b"), DONE, ask=allow) as session:
+        await submit(session)
+        await submit(session)
+        last = session.conversation.messages[-1].uuid
+        compaction = Compaction(trigger="manual", up_to=last, tokens_before=9, tokens_after=1)
+        session.agent.transcript.recorder.compact(compaction)
+        assert len(await receipts_of(session)) == 2
+    async with place.open(DONE, DONE, continue_latest=True) as again:
+        assert len(await receipts_of(again)) == 2
 
 
 async def test_crash_in_mid_command_leaves_no_receipt(place: Place, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ _OWN: Mapping[str, Subcommand] = {
         ("logout", "login_command", ""),
         ("man", "help_command", ""),
         ("serve", "serve_command", ""),
-        ("sessions", "sessions.command", "List, search and export sessions; attach joins an open one."),
+        ("sessions", "sessions.command", "List and export sessions; attach joins, receipts checks one."),
         ("trust", "trust_command", "Show and change which projects you trust."),
     )
 }

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import anyio
 import click
 
-from panpan.capabilities.receipts.descriptions import in_short
+from panpan.capabilities.receipts.descriptions import short_receipt
 from panpan.capabilities.receipts.kept_receipts import read_kept
 from panpan.capabilities.receipts.session_receipts import SessionReceipt
 from panpan.cli_kit.commands import settings_of_folder
@@ -49,7 +49,7 @@ def receipts(ctx: click.Context, session: str | None, as_json: bool, cwd: Path |
     told = [(one, freshness) for one, freshness in found if one.receipt.kind != "look"]
     now = datetime.now(UTC)
     for one, freshness in told:
-        first, *rest = redactor.redact(in_short(one, freshness, now)).splitlines()
+        first, *rest = redactor.redact(short_receipt(one, freshness, now)).splitlines()
         click.echo(printable(f"{one.receipt.id}  {first}"))
         for line in rest:
             click.echo(printable(f"          {line}"))

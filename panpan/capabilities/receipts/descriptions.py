@@ -66,7 +66,7 @@ def runner_of(one: SessionReceipt) -> str:
     return f"subagent {clean_line(one.agent_id)}" if one.agent_id else ""
 
 
-def in_short(one: SessionReceipt, freshness: Freshness | None, now: datetime) -> str:
+def short_receipt(one: SessionReceipt, freshness: Freshness | None, now: datetime) -> str:
     """Return a receipt for a list: the command, and below it what came of it."""
     facts = (
         outcome_of(one.receipt),
@@ -77,7 +77,7 @@ def in_short(one: SessionReceipt, freshness: Freshness | None, now: datetime) ->
     return "\n".join((command_of(one.receipt), " · ".join(filter(None, facts))))
 
 
-def in_full(one: SessionReceipt, freshness: Freshness) -> Iterator[tuple[str, str]]:
+def full_receipt(one: SessionReceipt, freshness: Freshness) -> Iterator[tuple[str, str]]:
     """Yield all facts of a receipt, each with its name."""
     receipt = one.receipt
     environment = receipt.environment

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from panpan.capabilities.receipts.descriptions import in_full, in_short
+from panpan.capabilities.receipts.descriptions import full_receipt, short_receipt
 from panpan.capabilities.receipts.session_receipts import SessionReceipt, SessionReceipts
 from panpan.errors import ConfigError
 from panpan.session.command import Terminal, say, say_pairs
@@ -25,7 +25,7 @@ async def show_receipts(terminal: Terminal, wanted: str) -> None:
     await receipts.settled()
     if wanted:
         one = receipt_of(wanted, receipts.receipts)
-        say_pairs(terminal, in_full(one, await one.freshness()))
+        say_pairs(terminal, full_receipt(one, await one.freshness()))
         return
     told = [one for one in receipts.receipts if one.receipt.kind != "look"]
     looks = len(receipts.receipts) - len(told)
@@ -35,7 +35,7 @@ async def show_receipts(terminal: Terminal, wanted: str) -> None:
     if (hidden := len(told) - MAX_SHOWN) > 0:
         say(terminal, f"… {hidden:,} before these", "dim")
     now = datetime.now(UTC)
-    shown = [(one.receipt.id, in_short(one, await one.freshness(), now)) for one in told[-MAX_SHOWN:]]
+    shown = [(one.receipt.id, short_receipt(one, await one.freshness(), now)) for one in told[-MAX_SHOWN:]]
     say_pairs(terminal, shown)
     if looks:
         say(terminal, f"{looks:,} more only looked; /receipts ID shows one in full", "dim")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.receipts.descriptions import in_full, in_short
+from panpan.capabilities.receipts.descriptions import full_receipt, short_receipt
 from panpan.capabilities.receipts.session_receipts import SessionReceipt
 from panpan.errors import ConfigError
 from panpan.receipts.receipt import FileDigest, Receipt, TestCounts
@@ -54,10 +54,10 @@ TESTED = Receipt(
 )
 
 
-def test_in_short_tells_outcome_age_and_staleness() -> None:
+def test_short_receipt_tells_outcome_age_and_staleness() -> None:
     stale = Freshness("stale", ["a.py", "b.py", "c.py", "d.py"])
 
-    told = in_short(one(TESTED), stale, NOW)
+    told = short_receipt(one(TESTED), stale, NOW)
 
     assert told.splitlines() == [
         "pytest -q | tail",
@@ -65,13 +65,13 @@ def test_in_short_tells_outcome_age_and_staleness() -> None:
     ]
 
 
-def test_in_short_tells_whose_command_it_was() -> None:
-    assert in_short(one(TESTED, is_of_user=True), None, NOW).endswith(" · yours")
-    assert in_short(one(TESTED, agent_id="x1"), None, NOW).endswith(" · subagent x1")
+def test_short_receipt_tells_whose_command_it_was() -> None:
+    assert short_receipt(one(TESTED, is_of_user=True), None, NOW).endswith(" · yours")
+    assert short_receipt(one(TESTED, agent_id="x1"), None, NOW).endswith(" · subagent x1")
 
 
-def test_in_full_is_harmless_on_a_terminal() -> None:
-    facts = dict(in_full(one(TESTED), Freshness("fresh")))
+def test_full_receipt_is_harmless_on_a_terminal() -> None:
+    facts = dict(full_receipt(one(TESTED), Freshness("fresh")))
 
     assert facts["failed"] == "test_a.py::test_one"
     assert facts["still holds"] == "inputs unchanged"

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
+from panpan.capabilities.receipts.closing_hook import ClosingHook
 from panpan.capabilities.receipts.hook import ReceiptsHook
 from panpan.capabilities.receipts.records import ReceiptRecord
 from panpan.capabilities.receipts.session_receipts import SessionReceipts
@@ -13,7 +14,7 @@ from panpan.capabilities.receipts.settings import ReceiptSettings
 from panpan.core.hooks import Hook
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.session.agent import Agent
-from panpan.session.capability import Capability, concurrently
+from panpan.session.capability import Capability, StructuredAnswer, concurrently
 from panpan.session.command import Command, Terminal
 from panpan.session.context import SessionContext
 from panpan.session.session import Session
@@ -38,7 +39,14 @@ class Receipts(Capability):
     def hooks(self, agent: Agent) -> Sequence[Hook]:
         if self.recorder is None:
             return ()
-        return (ReceiptsHook(self.recorder, is_main=agent.is_main),)
+        of_agent = ReceiptsHook(self.recorder, is_main=agent.is_main)
+        if not agent.is_main or self.settings.verification == "off":
+            return (of_agent,)
+        return (of_agent, ClosingHook(self.recorder.receipts, self.settings.verification, self._has_answers_in_words))
+
+    def _has_answers_in_words(self) -> bool:
+        answer = self.session.capabilities.find(StructuredAnswer)
+        return answer is None or not answer.is_wanted
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:

@@ -28,7 +28,7 @@ class Closing:
     verification: Verification | None
     """None if there is nothing to say."""
     holding: frozenset[str] = frozenset()
-    """Ids of the receipts whose results it calls verified."""
+    """Ids of the receipts whose results this line or an earlier one called verified, and that still hold."""
 
 
 def closing(claims: Sequence[AnswerClaim], evidence: SessionEvidence, told: Collection[str] = ()) -> Closing:
@@ -56,7 +56,8 @@ def closing(claims: Sequence[AnswerClaim], evidence: SessionEvidence, told: Coll
         _bounded([_stale(run) for run in stale]),
         tuple(unverified),
     )
-    return Closing(found if found.line else None, frozenset(run.receipt.id for run in verified))
+    holding = [run for run in evidence.runs if run in verified or (run.receipt.id in told and run.is_fresh)]
+    return Closing(found if found.line else None, frozenset(run.receipt.id for run in holding))
 
 
 def _is_told(run: CommandRun, evidence: SessionEvidence, kinds: Collection[ClaimKind], told: Collection[str]) -> bool:
@@ -64,7 +65,7 @@ def _is_told(run: CommandRun, evidence: SessionEvidence, kinds: Collection[Claim
     is_test, is_build = run in evidence.test_runs, run in evidence.builds
     if not (is_test or is_build):
         return False
-    is_news = run.is_of_turn or run.receipt.id in told
+    is_news = run.is_of_turn or (run.receipt.id in told and not run.is_fresh)
     return is_news or ("tests" in kinds and is_test) or ("build" in kinds and is_build)
 
 

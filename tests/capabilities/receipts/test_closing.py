@@ -29,7 +29,7 @@ def test_line_names_results_failures_stale_ones_and_claims() -> None:
     )
 
 
-def test_answer_without_claims_after_a_turn_without_tests_has_no_line() -> None:
+def test_answer_without_claims_and_tests_has_no_line() -> None:
     assert line("I renamed the variable.", evidence(ran("ls"), ran("sed -i s/a/b/ x.py"))) == ""
 
 
@@ -40,7 +40,7 @@ def test_results_of_an_earlier_turn_are_named_only_for_a_claim() -> None:
     assert line("All tests pass.", commands) == "verified: 12 tests passed (pytest, 3 s ago)"
 
 
-def test_result_that_was_told_and_became_stale_is_named_once_more() -> None:
+def test_told_result_that_became_stale_is_named_once() -> None:
     before = ran("pytest", passed=12)
     told = closing((), evidence(before)).holding
     now = evidence(ran("pytest", passed=12, state="stale", is_of_turn=False))

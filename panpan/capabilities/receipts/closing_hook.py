@@ -1,0 +1,107 @@
+"""The hook that closes a turn: it computes the evidence for the answer, and asks for what is missing if it is to.
+
+The rule: with "report" and "off", nothing is added to the conversation.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from panpan.capabilities.receipts.session_receipts import SessionReceipts
+from panpan.capabilities.receipts.settings import Verifying
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook, Round
+from panpan.types.events import Verification
+from panpan.types.messages import AssistantMessage, SystemReminder
+
+if TYPE_CHECKING:
+    from panpan.capabilities.receipts.closing import Closing
+
+_MOST_ASKED: dict[Verifying, int] = {"ask-once": 1, "require": 3}
+
+
+class ClosingHook(Hook):
+    """Evidence for the answers of the main agent.
+
+    Args:
+        receipts: Receipts of the session.
+        verifying: The setting.
+        may_ask: Returns False if answers are not words, so that nothing can be asked about them.
+    """
+
+    def __init__(
+        self, receipts: SessionReceipts, verifying: Verifying, may_ask: Callable[[], bool] = lambda: True
+    ) -> None:
+        self._receipts = receipts
+        self._verifying = verifying
+        self._may_ask = may_ask
+        self._found: Verification | None = None
+        self._told: frozenset[str] = frozenset()
+        """Ids of the receipts whose results a line called verified, and that held then."""
+        self._asked = 0
+
+    @property
+    def verification(self) -> Verification | None:
+        return self._found
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        self._found, self._asked = None, 0
+        return ()
+
+    async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
+        if reply.tool_uses or reply.is_to_be_continued:
+            return ()
+        closing = await self._closing(whole_answer(round_.conversation, reply))
+        self._found, self._told = closing.verification, closing.holding
+        if self._found is None or not self._found.unverified:
+            return ()
+        if self._asked < _MOST_ASKED.get(self._verifying, 0) and not round_.is_last and self._may_ask():
+            self._asked += 1
+            return (_reminder(self._found),)
+        if self._verifying == "require":
+            self._found = replace(self._found, problem=_problem(self._found))
+        return ()
+
+    async def interrupted(self, conversation: Conversation) -> None:
+        self._found = None
+
+    async def _closing(self, answer: str) -> "Closing":
+        from panpan.capabilities.receipts.answer_claims import claims_in
+        from panpan.capabilities.receipts.closing import closing
+        from panpan.capabilities.receipts.gathering import gather
+
+        claims = claims_in(answer)
+        await self._receipts.settled()
+        return closing(claims, await gather(self._receipts, claims, self._told), self._told)
+
+
+def whole_answer(conversation: Conversation, reply: AssistantMessage) -> str:
+    """Return the text of a reply behind the text of those that it continues."""
+    parts = [reply.text]
+    for message in reversed(conversation.messages):
+        if message is reply or isinstance(message, SystemReminder):
+            continue
+        if not (isinstance(message, AssistantMessage) and message.is_to_be_continued):
+            break
+        parts.append(message.text)
+    return "".join(reversed(parts))
+
+
+def _listed(found: Verification) -> str:
+    return ", ".join(f'"{claim}"' for claim in found.unverified)
+
+
+def _problem(found: Verification) -> str:
+    return (
+        f"the answer claims {_listed(found)}, which no command of this session shows; run what shows it, "
+        'or set verification = "report" in [receipts]'
+    )
+
+
+def _reminder(found: Verification) -> SystemReminder:
+    known = f" What commands have shown: {found.line}." if found.verified or found.failed or found.stale else ""
+    text = (
+        f"Your answer says {_listed(found)}, but no command of this session shows that.{known} "
+        "Run what shows it now and answer again, or answer again and say plainly that it was not checked."
+    )
+    return SystemReminder(text=text, cause="answer:unverified")

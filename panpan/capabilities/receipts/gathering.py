@@ -1,0 +1,99 @@
+"""Gathers what a closing line needs: the newest run of each command that matters, and if it still holds."""
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from anyio import to_thread
+
+from panpan.capabilities.receipts.answer_claims import AnswerClaim
+from panpan.capabilities.receipts.build_scope import names_build
+from panpan.capabilities.receipts.command_scope import names_test_program, scope_of
+from panpan.capabilities.receipts.session_evidence import (
+    CommandRun,
+    SessionEvidence,
+    decides_tests,
+    is_test_file,
+    newest_runs,
+)
+from panpan.capabilities.receipts.session_receipts import SessionReceipt, SessionReceipts
+from panpan.errors import PanpanError
+from panpan.file_trees.listed_files import list_files
+from panpan.receipts.receipt import Receipt
+
+_MOST_RUNS = 100
+"""Most commands whose inputs are looked at."""
+
+
+async def gather(
+    receipts: SessionReceipts, claims: Sequence[AnswerClaim], told: Collection[str], now: datetime | None = None
+) -> SessionEvidence:
+    """Return the commands of a session that matter for an answer.
+
+    Commands that ran in a subagent's own copy of the workspace show nothing about the workspace.
+
+    Args:
+        receipts: Receipts of the session, all of them.
+        claims: Claims of the answer.
+        told: Ids of the receipts whose results an earlier line called verified.
+        now: The present; None to ask the clock.
+    """
+    now = now or datetime.now(UTC)
+    here = {one.receipt.id: one for one in receipts.receipts if one.root == receipts.root}
+    newest = newest_runs([one.receipt for one in here.values()])
+    kinds = {claim.kind for claim in claims}
+    is_all, is_any = bool(kinds & {"tests", "build"}), "command" in kinds
+    chosen = [
+        (receipt, earlier)
+        for receipt, earlier in newest
+        if is_any
+        or (_shows_something(receipt, earlier) and (is_all or _is_news(here[receipt.id], receipts.turn, told)))
+    ][-_MOST_RUNS:]
+    if not chosen:
+        return SessionEvidence((), now=now)
+    top = str(receipts.root)
+    written = await to_thread.run_sync(_present, receipts.root, receipts.files_written_here())
+    test_files = await _test_files(receipts.root, [receipt for receipt, _ in chosen]) if "tests" in kinds else None
+    runs = []
+    for receipt, earlier in chosen:
+        found = await here[receipt.id].freshness()
+        run = CommandRun(
+            receipt,
+            found.state,
+            top=top,
+            changed=found.changed,
+            is_of_turn=here[receipt.id].turn == receipts.turn,
+            earlier=earlier,
+            test_files=test_files,
+            written=written,
+        )
+        runs.append(run)
+    return SessionEvidence(runs, written=written, now=now)
+
+
+def _shows_something(receipt: Receipt, earlier: Sequence[Receipt]) -> bool:
+    """Return True if it ran tests or built something, or its words say that it was to."""
+    kinds = {one.kind for one in (receipt, *earlier)}
+    return not kinds.isdisjoint(("tests", "build")) or names_test_program(receipt) or names_build(receipt)
+
+
+def _is_news(one: SessionReceipt, turn: int, told: Collection[str]) -> bool:
+    return one.turn == turn or one.receipt.id in told
+
+
+def _present(root: Path, written: Iterable[str]) -> frozenset[str]:
+    """Return the written files without those that have tests and are gone. Blocks."""
+    return frozenset(path for path in written if not decides_tests(path) or os.path.lexists(root / path))
+
+
+async def _test_files(root: Path, receipts: Iterable[Receipt]) -> Collection[str] | None:
+    """Return the test files of the workspace, if a command names paths of tests; None if they cannot be listed."""
+    if not any(receipt.tests and scope_of(receipt, str(root)) == "paths" for receipt in receipts):
+        return None
+    try:
+        listed = await list_files(root)
+    except (PanpanError, OSError):
+        return None
+    found = [path for path in listed.files if is_test_file(path)]
+    return None if listed.repositories else await to_thread.run_sync(_present, root, found)

@@ -92,17 +92,24 @@ def _claims_of_output(line: str) -> Iterator[AnswerClaim]:
 _NOUN = r"(?:unit[ -])?(?:tests?(?:[ -](?:suites?|cases?|runs?))?|suites?|specs)"
 _ADVERBS = r"(?:(?:is|are|was|were|have|has|had|now|all|still|also|both|again|successfully|consistently|locally|"
 _ADVERBS += r"already|been|continues?|to)\s+){0,4}"
-_PASS = r"(?:pass(?:es|ed|ing)?|succeed(?:s|ed)?|green|successful|clean|ok(?:ay)?)\b"
-_WHERE = r"(?:\s+(?:in|under|for|from|of)\s+(?P<where>`?[\w./-]{1,80}`?(?:\s+and\s+`?[\w./-]{1,80}\.\w+`?)?))?"
-_EVERY = r"(?P<all>all(?:\s+of)?(?:\s+(?:the|our|my|its))?|every|the|(?:the\s+)?(?:full|whole|entire|complete))"
+_PASS = (
+    r"(?:pass(?:es|ed|ing)?\b(?!\s+(?:the|an?|its|their|it|them|this|these|arguments?|parameters?|data|values?|along|"
+    r"through|[\w.]{1,30}\s+(?:to|into|as))\b)|(?:succeed(?:s|ed)?|green|successful|clean|ok(?:ay)?)\b|"
+    r"(?:ran|runs?|complete[sd]?|finish(?:es|ed)?)\s+(?:successfully|cleanly|without\s+(?:any\s+)?(?:errors?|failures?|"
+    r"issues?|problems?))(?!\w))"
+)
+_WHERE = (
+    r"(?:\s+(?:in|under|for|from|of)\s+(?:the\s+)?(?P<where>`?[\w./-]{1,80}`?(?:\s+and\s+`?[\w./-]{1,80}\.\w+`?)?))?"
+)
+_EVERY = r"(?P<all>all(?:\s+of)?(?:\s+(?:the|our|my|its))?|every|each|the|(?:the\s+)?(?:full|whole|entire|complete))"
 _QUALIFIER = r"(?P<qualifier>(?:(?!(?:and|that|so|all|the|now|then|since|because|as|also|\d+)\b)[\w-]{1,30}\s+){0,2}?)"
 _TESTS = (
+    r"\b(?P<all>100\s?%)\s+(?:of\s+(?:the\s+)?tests\s+)?pass(?:es|ed|ing)?\b",
     rf"\b(?:{_EVERY}\s+)?(?:{_COUNT}\s+)?{_QUALIFIER}{_NOUN}{_WHERE}\s+{_ADVERBS}{_PASS}",
     rf"\b(?:pass(?:es|ed|ing)|pass(?=\s+all))\s+{_EVERY}\s+(?:{_COUNT}\s+)?{_QUALIFIER}{_NOUN}\b{_WHERE}(?!\s+(?:to|as|into|through|on|folder|directory|files?)\b)",
     rf"\b(?:{_EVERY}\s+)?{_COUNT}\s+(?:(?:tests?\s+)?{_ADVERBS}pass(?:es|ed|ing)?\b)",
     r"\b(?P<all>everything|it all|all)\s+(?:is\s+|are\s+|now\s+|still\s+)*(?:passes|passed|passing|green)\b",
-    r"\b(?P<all>100\s?%)\s+(?:of\s+(?:the\s+)?tests\s+)?pass(?:es|ed|ing)?\b",
-    rf"\b{_NOUN}:?\s*(?:✅|✓|✔|🟢)",
+    rf"\b{_NOUN}\W{{0,6}}(?:✅|✓|✔|🟢)",
     rf"(?:✅|✓|✔|🟢)[\ufe0f]?\s*(?P<all>all\s+)?(?:\w+\s+)?{_NOUN}\s*$",
     r"\b(?:no|zero|0)\s+(?:test\s+failures|failing\s+tests|failed\s+tests|tests\s+fail(?:ed|ing)?)\b",
     r"\bnone\s+of\s+the\s+tests\s+fail(?:s|ed)?\b",
@@ -127,13 +134,19 @@ _BUILD = (
     rf"\b{_BUILD_VERB}\s+{_WELL}(?!\w)",
     r"\b(?:successfully|cleanly)\s+(?:built|compiled)\b",
     r"(?:✅|✓|✔|🟢)[\ufe0f]?\s*build\s*$",
+    r"\bbuild\W{1,6}(?:✅|✓|✔|🟢|success(?:ful)?\b|pass(?:es|ed|ing)?\b|ok\b)",
 )
 _PLATFORM = (
     r"(?:the\s+)?(?:GPUs?|CUDA|ROCm|MPS|TPUs?|Windows|macOS|Mac|Linux|ARM|Apple Silicon|multi-?GPU|Python\s?[\d.]+)"
 )
 _PAPER = r"(?:paper|publication|published|reported|original\s+(?:results?|numbers?|figures?)|table|figure|baseline)"
 _OTHER = (
-    rf"\b(?:works?|runs?|working|tested|verified|trains?)\s+(?:\w+\s+)?(?:on|with|under)\s+{_PLATFORM}\b",
+    rf"\b(?:works?|runs?|working|tested|verified|trains?)\s+(?:\w+\s+)?(?:on|with|under)\s+(?:both\s+)?(?:\w+\s+and\s+)?{_PLATFORM}\b",
+    rf"\b{_PLATFORM}(?:\s+(?:support|version|path|training|mode))?\s+(?:now\s+)?works\b",
+    r"\beverything\s+(?:now\s+|still\s+)?(?:works|is\s+working|looks\s+good|is\s+fine)\b",
+    r"\b(?:twice|three\s+times|\d+\s+times)\s+as\s+fast\b",
+    r"\b(?:runtime|run\s+time|time|latency|memory|duration)\s+(?:has\s+)?(?:dropped|fell|decreased|went\s+down|is\s+reduced)\s+"
+    r"(?:from|by|to)\b",
     rf"\b(?:reproduc\w{{1,4}}|replicat\w{{1,4}}|match(?:es|ed|ing)?|agrees?(?:\s+with)?|consistent\s+with|"
     rf"identical\s+to|in\s+line\s+with)\s+(?:[\w'-]{{1,20}}\s+){{0,4}}{_PAPER}\b(?:\s+[\w-]{{1,20}}){{0,2}}",
     rf"\bwithin\s+[\d.]+\s?(?:%|percent|points?)\s+of\s+(?:the\s+)?{_PAPER}\b",
@@ -158,8 +171,9 @@ _CLEAN = (
     r"without\s+(?:any\s+)?(?:errors?|issues?|problems?|warnings?))(?!\w))"
 )
 _COMMAND = (
-    rf"`(?P<command>[^`\n]{{1,120}})`\s+(?:command\s+|check\s+|script\s+)?{_ADVERBS}{_CLEAN}",
+    rf"`(?P<command>[^`\n]{{1,120}})`,?\s+(?:which\s+|and\s+it\s+)?(?:command\s+|check\s+|script\s+)?{_ADVERBS}{_CLEAN}",
     rf"\b(?P<command>(?:{_TOOLS})(?:\s+check)?)\s+{_ADVERBS}{_CLEAN}",
+    rf"\b(?:lint\w*|type\s?checks?|(?P<command>{_TOOLS}))\W{{1,6}}(?:✅|✓|✔|🟢|no\s+(?:errors?|issues?|problems?|warnings?)\b|clean\b)",
     rf"\b(?:type[- ]?check(?:ing|s|er)?|lint(?:ing|er|s)?|formatting|CI|pipeline)\s+(?:checks?\s+)?{_ADVERBS}{_CLEAN}",
 )
 
@@ -179,7 +193,7 @@ def _patterns() -> Sequence[tuple[ClaimKind, re.Pattern[str]]]:
 _HEDGE = compile_late(
     r"(?i:\b(?:if|once|when|whenever|until|unless|whether|before|ensure|ensures|make\s+sure|makes\s+sure|so\s+that|"
     r"should|would|could|might|may|must|will|need\s+to|needs\s+to|want|expect\w*|hope\w*|assum\w+|check\s+that|"
-    r"see\s+(?:if|that)|let\s+me|please|to\s+(?:verify|confirm|check)|going\s+to|cannot|unable|yet\s+to|fails?\s+to)\b|"
+    r"see\s+(?:if|that)|let\s+me|please|(?:to|can)\s+(?:now\s+)?(?:verify|confirm|check|see)|going\s+to|cannot|unable|yet\s+to|fails?\s+to)\b|"
     r"\b(?:not|never|nor|except)\s+(?:\w+\s+)?$|\bno\s+$|"
     r"(?:\b(?:not|never|cannot)|n't)\s+(?:\w+\s+){0,2}(?:run|ran|verif\w+|check\w*|confirm\w*|test(?:ed)?|sure|"
     r"certain|know|claim|say|mean|guarantee|able)\b)"
@@ -232,12 +246,15 @@ def _claim(kind: ClaimKind, match: re.Match[str]) -> AnswerClaim | None:
     return AnswerClaim(kind=kind, text=text, is_all=is_all, passed=passed, files=files, qualifier=qualifier.casefold())
 
 
-_NO_PLACES = frozenset({"total", "the", "all", "project", "repository", "this", "it", "both"})
+_NO_PLACES = frozenset(
+    {"suite", "repo", "codebase", "total", "the", "all", "project", "repository", "this", "it", "both"}
+)
 _NO_QUALIFIERS = frozenset({
     "all", "of", "the", "our", "my", "your", "its", "these", "those", "and", "that", "so", "existing", "full", "whole",
     "entire", "complete", "project", "test", "python", "now", "result", "then", "both", "every", "with", "remaining",
     "fix", "change", "changes", "unit", "a", "other", "verified", "confirmed", "code", "since", "because", "as",
     "shows", "show", "tests", "where", "automated", "previous", "is", "are", "or",
+    "failing", "failed", "broken", "previously", "each",
 })  # fmt: skip
 """Words before "tests" that narrow nothing down."""
 _DENIALS = frozenset(
@@ -252,7 +269,6 @@ _DENIALS = frozenset(
         "only",
         "none",
         "nor",
-        "failing",
         "any",
         "but",
         "except",

@@ -19,6 +19,6 @@ class ReceiptSettings(Table):
     pytest_report: bool = True
     """True if pytest is asked for a report that a machine reads, by PYTEST_ADDOPTS."""
     verification: Verifying = "report"
-    """What happens to claims of an answer, such as "all tests pass", that no command of the session shows: they are
+    """Treatment of claims of an answer, such as "all tests pass", that no command of the session shows: they are
     reported (`report`); the model is asked about them once (`ask-once`); it is asked up to three times, and then the
     run counts as failed (`require`); nothing, and there is no line about the answer (`off`)."""

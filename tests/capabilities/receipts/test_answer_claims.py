@@ -45,6 +45,9 @@ def texts(answer: str) -> list[str]:
         "Let me verify the numbers.",
         "The figure is in the paper.",
         "Pass the tests folder as an argument.",
+        "The tests pass arguments to the runner, and each test passes a dict.",
+        "You can verify that the tests pass with `pytest`.",
+        "This function checks whether the build passes.",
         "",
     ],
 )
@@ -56,6 +59,28 @@ def test_claims_come_in_their_order_and_once() -> None:
     answer = "**It builds without errors**, and all tests pass. All tests pass. It works on GPU \u2013 2\u00d7 faster!"
 
     assert texts(answer) == ["It builds", "all tests pass", "works on GPU", "2x faster"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "claimed"),
+    [
+        ("Test results: 15/15 passing.", ["15/15 passing"]),
+        ("100% of the tests pass.", ["100% of the tests pass"]),
+        ("The tests ran successfully.", ["The tests ran successfully"]),
+        ("The previously failing test now passes.", ["The previously failing test now passes"]),
+        ("| Tests | ✅ 23 passed |", ["Tests | ✅", "23 passed"]),
+        ("- **Build**: successful\n- **Lint**: no errors", ["Build: successful", "Lint: no errors"]),
+        ("`ruff check .`, which reports no issues", ["ruff check ., which reports no issues"]),
+        ("Running it confirms that everything works.", ["everything works"]),
+        ("The code works on both CPU and GPU.", ["works on both CPU and GPU"]),
+        ("CUDA support works.", ["CUDA support works"]),
+        ("It's now twice as fast.", ["twice as fast"]),
+        ("Our accuracy is within 0.3% of the reported value.", ["within 0.3% of the reported"]),
+        ("I have reproduced Table 2 of the paper.", ["reproduced Table 2 of the paper"]),
+    ],
+)
+def test_claim_is_found_in_many_phrasings(answer: str, claimed: list[str]) -> None:
+    assert texts(answer) == claimed
 
 
 def test_claim_knows_count_files_and_kind_of_tests() -> None:

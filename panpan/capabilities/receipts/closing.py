@@ -10,7 +10,7 @@ from datetime import datetime
 
 from panpan.capabilities.receipts.answer_claims import AnswerClaim, ClaimKind
 from panpan.capabilities.receipts.build_scope import is_compiler
-from panpan.capabilities.receipts.command_scope import line_of, names_test_program, node_ids
+from panpan.capabilities.receipts.command_scope import line_of, names_test_program, node_ids, test_line_of
 from panpan.capabilities.receipts.session_evidence import CommandRun, SessionEvidence, is_test_file
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Verification
@@ -239,7 +239,7 @@ def _stale(run: CommandRun) -> str:
         why = "its inputs are not known"
     else:
         more = f" and {len(run.changed) - 1} more" if len(run.changed) > 1 else ""
-        why = f"{run.changed[0]}{more} changed since" if run.changed else "its inputs changed since"
+        why = f"{run.changed[0]}{more} changed since" if list(run.changed) not in ([], ["."]) else "files changed since"
     return f"{what} ({_label(run)}; {why})"
 
 
@@ -247,7 +247,7 @@ def _label(run: CommandRun) -> str:
     frameworks = list(dict.fromkeys(counts.framework for counts in run.receipt.tests if counts.framework))
     if frameworks and run.scope == "all":
         return " and ".join(frameworks)
-    line = line_of(run.receipt)
+    line = test_line_of(run.receipt) if run.is_of_tests else line_of(run.receipt)
     line = line if len(line) <= _MOST_LABEL else f"{line[: _MOST_LABEL - 1]}…"
     return f"{line} without {run.unseen[0]}" if run.unseen else line
 

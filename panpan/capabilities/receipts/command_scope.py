@@ -118,7 +118,7 @@ def scope_of(receipt: Receipt, top: str) -> Scope:
 
 def names_test_program(receipt: Receipt) -> bool:
     """Return True if the words name a program for tests, so that a run without a report is one that went wrong."""
-    return any(_program_of(words)[0] in ("pytest", *_TARGETS) and _is_for_tests(words) for words in receipt.commands)
+    return any(_selects(_program_of(words)[0]) and _is_for_tests(words) for words in receipt.commands)
 
 
 def _is_for_tests(words: Words) -> bool:
@@ -131,7 +131,17 @@ def _is_for_tests(words: Words) -> bool:
 def programs_of(receipt: Receipt) -> frozenset[str]:
     """Return the programs for tests that the words name, behind launchers such as `uv run`."""
     names = (_program_of(words)[0] for words in receipt.commands)
-    return frozenset(name for name in names if name == "pytest" or name in _TARGETS)
+    return frozenset(filter(_selects, names))
+
+
+def _selects(program: str) -> bool:
+    return program == "pytest" or program in _TARGETS
+
+
+def test_line_of(receipt: Receipt) -> str:
+    """Return the part of the line that runs tests, without launchers and folders; the whole line if it names none."""
+    parts = [" ".join((program, *rest)) for program, rest in map(_program_of, receipt.commands) if _selects(program)]
+    return " && ".join(parts) or line_of(receipt)
 
 
 def node_ids(receipt: Receipt) -> Iterator[str]:
@@ -164,7 +174,7 @@ def _of_pytest(rest: Sequence[str]) -> Scope:
             waiting.pop()
         elif _PYTEST_FLAGS.fullmatch(word) or word in (".", "./"):
             continue
-        elif word.startswith("-") or "::" in word or not word:
+        elif not word or word.startswith("-") or "::" in word or "$" in word or "`" in word:
             return "part"
         else:
             scope = "paths"

@@ -59,6 +59,12 @@ def test_part_of_the_tests_is_named_with_its_words() -> None:
     )
 
 
+def test_part_is_named_without_launchers_and_pipes() -> None:
+    commands = evidence(ran("cd /w && /opt/env/bin/python3 -m pytest -k x 2>&1 | tail -3", passed=1))
+
+    assert line("", commands) == "verified: 1 test passed (pytest -k x, 3 s ago)"
+
+
 def test_failed_part_is_not_named_once_all_tests_passed() -> None:
     commands = evidence(ran("pytest -k x", failed=1, exit_code=1, seconds_ago=60), ran("pytest", passed=12))
 

@@ -37,7 +37,9 @@ class ClosingHook(Hook):
         self._may_ask = may_ask
         self._found: Verification | None = None
         self._told: frozenset[str] = frozenset()
-        """Ids of the receipts whose results a line called verified, and that held then."""
+        """Ids of the receipts whose results a line called verified, and that held when the turn before ended."""
+        self._holding = self._told
+        """The same for this turn so far."""
         self._asked = 0
 
     @property
@@ -45,14 +47,14 @@ class ClosingHook(Hook):
         return self._found
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
-        self._found, self._asked = None, 0
+        self._found, self._asked, self._told = None, 0, self._holding
         return ()
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
         if reply.tool_uses or reply.is_to_be_continued:
             return ()
         closing = await self._closing(whole_answer(round_.conversation, reply))
-        self._found, self._told = closing.verification, closing.holding
+        self._found, self._holding = closing.verification, closing.holding
         if self._found is None or not self._found.unverified:
             return ()
         if self._asked < _MOST_ASKED.get(self._verifying, 0) and not round_.is_last and self._may_ask():

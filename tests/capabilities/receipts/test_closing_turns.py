@@ -175,6 +175,18 @@ async def test_earlier_result_is_told_once_when_it_becomes_stale(tmp_path: Path)
     assert lines == ["verified", "", "stale", ""]
 
 
+async def test_stale_result_is_told_although_the_model_was_asked(tmp_path: Path) -> None:
+    commands = CommandsOfSession(tmp_path, ran("pytest", passed=12))
+    llm = ScriptedLLM(say("Done."), say("It works on GPU."), say("I have not tested it on GPU."))
+    async with session_in(tmp_path, llm, hooks=[commands, ClosingHook(commands.receipts, "ask-once")]) as session:
+        await ended(session)
+        commands.is_stale = True
+        last, _ = await ended(session)
+
+    assert last.verification is not None
+    assert last.verification.line == "stale: 12 tests (pytest; src/a.py changed since)"
+
+
 async def test_tests_in_a_copy_of_the_workspace_show_nothing(tmp_path: Path) -> None:
     commands = CommandsOfSession(tmp_path)
     commands.add(ran("pytest", passed=12), root=tmp_path / "copy")

@@ -102,7 +102,7 @@ def _shared_files(campaign: Campaign) -> Iterator[Problem]:
     workspace = campaign.workspace
     for key, paths in (("linked", workspace.linked), ("left_out", workspace.left_out)):
         for path in paths:
-            if not _is_inside(path):
+            if not is_path_inside(path):
                 yield (
                     ("workspace", key),
                     f"workspace.{key} has {shown(path)}, which is no path in the project; write one such as data/raw",
@@ -114,7 +114,8 @@ def _shared_files(campaign: Campaign) -> Iterator[Problem]:
         )
 
 
-def _is_inside(path: str) -> bool:
+def is_path_inside(path: str) -> bool:
+    """True if a path names a file or folder of the project in which it is written."""
     parts = PurePosixPath(path).parts
     return bool(parts) and not path.startswith("/") and ".." not in parts and ".git" not in parts and path.isprintable()
 

@@ -1,11 +1,32 @@
 """A whole check: read `claims.toml`, run its commands as a campaign, find the numbers and judge them."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
+from anyio import to_thread
+
+from panpan.batch.coordination.local_place import find_gpus
+from panpan.batch.definition.campaign_rules import is_path_inside
+from panpan.batch.store.folder import write_whole
+from panpan.errors import ConfigError, OutputError
+from panpan.receipts.receipt import utc_now
+from panpan.repro.checking.check_campaign import CheckCampaigns
+from panpan.repro.checking.claim_runs import ClaimRuns
+from panpan.repro.checking.data_files import check_data, identity_of
+from panpan.repro.checking.judging import Obstacle, judge_all, obstacle_of
+from panpan.repro.checking.needs import Here, elsewhere, this_machine
 from panpan.repro.checking.results import CheckReport
+from panpan.repro.checking.source_files import SourceFiles, look_at_source
+from panpan.repro.claims.claim import Claim, Claims
+from panpan.repro.claims.claims_file import load_claims
+from panpan.system.files.canonical import canonical_path, is_below
+from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
+
+RESULTS_FOLDER = "repro-results"
+CHECK_FILE = "check.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +43,8 @@ class CheckOptions:
     """Runs at once on one machine; None: as campaigns do."""
     max_hours: float = 1.0
     """Longest estimate of a run that may begin, in hours."""
+    confirms: Callable[[Claim], bool] = lambda claim: claim.confirmed
+    """Says if a person has confirmed a claim."""
     allows_unconfirmed: bool = False
     """True if claims run that nobody has confirmed."""
     results: Path | None = None
@@ -36,7 +59,9 @@ def _silent(_: str) -> None: ...
 async def check(folder: Path, options: CheckOptions, *, notify: Callable[[str], None] = _silent) -> CheckReport:
     """Check the claims of a folder, and write `check.json`. A check that was killed goes on where it was.
 
-    The caller has made sure that the user trusts claims.toml, whose commands run.
+    The caller has made sure that the user trusts claims.toml, whose commands run. They run in the sandbox, on copies of
+    the repository's files. A run that went well is not run again while the files, the data and its command are the
+    same; without the folder of the results, everything is.
 
     Args:
         folder: Folder with claims.toml; canonical.
@@ -45,5 +70,116 @@ async def check(folder: Path, options: CheckOptions, *, notify: Callable[[str], 
 
     Raises:
         ConfigError: claims.toml is missing or wrong, or the check cannot begin; the error says what to do.
+        OutputError: The results cannot be written.
     """
-    raise NotImplementedError
+    began_at, env = utc_now(), options.env or os.environ
+    claims = await to_thread.run_sync(_chosen, folder, options)
+    places = await to_thread.run_sync(_places, folder, options)
+    linked = [*(one.path for one in claims.data), *(path for one in claims.claim for path in one.needs.files)]
+    source = await look_at_source(places.source, places.results, [path for path in linked if is_path_inside(path)])
+    if claims.data:
+        notify(f"takes checksums of the data: {', '.join(clean_line(one.path) for one in claims.data)}")
+    cache = places.results / "data-digests.json"
+    data = await to_thread.run_sync(check_data, claims.data, source.folder, cache)
+    here = await _here(options.on, places.results, env)
+    obstacles = _obstacles(claims.claim, options, here, source)
+    campaigns = CheckCampaigns(places.results, source, claims.environment, identity_of(data), env, options.on, notify)
+    runnable = [claim for claim in claims.claim if claim.id not in obstacles]
+    at_once = _fewer(options.at_once, here.most_at_once([claim.needs for claim in runnable]))
+    runs = await ClaimRuns(runnable, campaigns, places.results, notify).make(options.seeds, at_once)
+    report = CheckReport(
+        title=claims.paper.title,
+        source=str(places.source),
+        commit=source.commit,
+        is_changed=source.is_changed,
+        began_at=began_at,
+        ended_at=utc_now(),
+        data=tuple(data),
+        judgements=judge_all(claims.claim, runs, obstacles=obstacles, data=data),
+    )
+    await to_thread.run_sync(
+        write_whole, places.results / CHECK_FILE, report.model_dump_json(indent=1).encode() + b"\n"
+    )
+    return report
+
+
+def results_folder(folder: Path) -> Path:
+    """Return the folder of the results of a check: the reproduction's own, or one in the repository.
+
+    Args:
+        folder: Folder with claims.toml; canonical.
+    """
+    return folder if _is_reproduction(folder) else folder / RESULTS_FOLDER
+
+
+def _is_reproduction(folder: Path) -> bool:
+    return (folder / "state.json").is_file() and (folder / "source").is_dir()
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    source: Path
+    results: Path
+
+
+def _places(folder: Path, options: CheckOptions) -> _Places:
+    """Return the repository and the folder of the results, which is made.
+
+    Raises:
+        ConfigError: The folder of the results would lie elsewhere.
+        OutputError: It cannot be made.
+    """
+    source = canonical_path(folder / "source") if _is_reproduction(folder) else folder
+    wanted = options.results or results_folder(folder)
+    results = canonical_path(wanted)
+    if options.results is None and not is_below(results, folder):
+        raise ConfigError(f"{wanted} leads to {results}; remove the link")
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{results} cannot be made: {error.strerror}") from error
+    if is_below(results, source) and not (results / ".gitignore").exists():
+        write_whole(results / ".gitignore", b"*\n")  # so that the repository stays as it was
+    return _Places(source, results)
+
+
+def _chosen(folder: Path, options: CheckOptions) -> Claims:
+    """Return claims.toml with those of its claims that the user wants.
+
+    Raises:
+        ConfigError: It is missing or wrong, or has no such claim.
+    """
+    claims = load_claims(folder).claims
+    known = {one.id for one in claims.claim}
+    if unknown := [one for one in options.only if one not in known]:
+        raise ConfigError(f"claims.toml has no claim {clean_line(unknown[0])}; panpan repro show lists them")
+    if not options.only:
+        return claims
+    return claims.model_copy(update={"claim": tuple(one for one in claims.claim if one.id in options.only)})
+
+
+async def _here(on: str | None, results: Path, env: Mapping[str, str]) -> Here:
+    if on is not None and not on.startswith("local:"):
+        return elsewhere(results)
+    gpus = await find_gpus(env=env)
+    return this_machine(results, env.get("PATH", ""), gpus=len(gpus))
+
+
+def _obstacles(
+    claims: Sequence[Claim], options: CheckOptions, here: Here, source: SourceFiles
+) -> Mapping[str, Obstacle]:
+    """Return the reasons that claims are not run, by their ids."""
+    found: dict[str, Obstacle] = {}
+    for claim in claims:
+        is_confirmed = options.allows_unconfirmed or options.confirms(claim)
+        obstacle = obstacle_of(claim, is_confirmed=is_confirmed)
+        if obstacle is None and (lack := here.lacks(claim.needs, source.folder, max_hours=options.max_hours)):
+            obstacle = Obstacle(lack)
+        if obstacle is not None:
+            found[claim.id] = obstacle
+    return found
+
+
+def _fewer(one: int | None, other: int | None) -> int | None:
+    given = [number for number in (one, other) if number is not None]
+    return min(given, default=None)

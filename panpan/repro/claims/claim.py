@@ -27,7 +27,7 @@ confirmed = true
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from panpan.batch.definition.campaign import Table, Text
 
@@ -101,6 +101,8 @@ def _as_tolerance(value: Any) -> Any:
 
 class Extract(Table):
     """Place of the number after a run; exactly one of `output`, `json`, `csv`, `file`."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
 
     output: Text | None = None
     """Pattern (`re` syntax) with one group for the number, in what the command printed; the last match counts."""

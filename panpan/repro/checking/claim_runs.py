@@ -1,0 +1,163 @@
+"""Runs of the claims of a check: each command once for each seed, again where a number misses, and their numbers.
+
+The rule: a number counts only if the run brought it about. A file that was in the repository before is no result.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from anyio import CancelScope
+
+from panpan.repro.checking.check_campaign import CheckCampaigns, Outcome, Run
+from panpan.repro.checking.extraction import find_numbers
+from panpan.repro.checking.planning import first_seeds, further_seeds
+from panpan.repro.checking.results import ClaimRun
+from panpan.repro.claims.claim import Claim
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
+
+_MOST_ROUNDS = 10
+"""Rounds of runs; what they cannot decide stays undecided."""
+_MAX_NAME_CHARS = 120
+
+
+class ClaimRuns:
+    """Runs of claims. Claims with the same command share them.
+
+    Args:
+        claims: Claims that can be run.
+        campaigns: Runs the commands.
+        results: Folder of the results; canonical.
+        notify: Gets a line for people now and then.
+    """
+
+    def __init__(
+        self, claims: Sequence[Claim], campaigns: CheckCampaigns, results: Path, notify: Callable[[str], None]
+    ) -> None:
+        self._claims = claims
+        self._campaigns = campaigns
+        self._results = results
+        self._notify = notify
+        self._found: dict[str, list[ClaimRun]] = {claim.id: [] for claim in claims}
+
+    async def make(self, seeds: int | None, at_once: int | None) -> Mapping[str, Sequence[ClaimRun]]:
+        """Return the runs of each claim by its id, with repeats and further seeds where a number misses.
+
+        Args:
+            seeds: Different seeds to begin with; None: as the claims say.
+            at_once: Runs at once on one machine; None: as campaigns do.
+
+        Raises:
+            ConfigError: The runs cannot begin.
+            OutputError: The folder of the results cannot be written.
+        """
+        sandbox = CommandSandbox(is_on=True)
+        try:
+            planned = [one for claim in self._claims for one in self._planned(claim, first_seeds(claim, seeds))]
+            for _ in range(_MOST_ROUNDS):
+                if not planned:
+                    break
+                await self._run(planned, at_once, sandbox)
+                planned = [
+                    one
+                    for claim in self._claims
+                    for one in self._planned(claim, further_seeds(claim, self._found[claim.id]))
+                ]
+            await self._campaigns.remove_environments()
+        finally:
+            with CancelScope(shield=True):
+                await sandbox.aclose()
+        return self._found
+
+    def _planned(self, claim: Claim, seeds: Sequence[int | None]) -> Sequence["_Planned"]:
+        tried = Counter(run.seed for run in self._found[claim.id])
+        planned = []
+        for seed in seeds:
+            tried[seed] += 1
+            planned.append(_Planned(claim, seed, tried[seed]))
+        return planned
+
+    async def _run(self, planned: Sequence["_Planned"], at_once: int | None, sandbox: CommandSandbox) -> None:
+        of_run: dict[tuple[str, int], list[_Planned]] = defaultdict(list)
+        for one in planned:
+            of_run[one.line, one.number].append(one)
+        runs = {key: self._shared(those[0]) for key, those in of_run.items()}
+        self._notify(f"{_counted(len(runs), 'run')} of {_counted(len({line for line, _ in runs}), 'command')}")
+        ends = await self._campaigns.outcomes(list(runs.values()), at_once=at_once)
+        for key, those in of_run.items():
+            for one, found in zip(those, await self._numbers(those, ends[runs[key].key], sandbox), strict=True):
+                self._found[one.claim.id].append(found)
+
+    def _shared(self, one: "_Planned") -> Run:
+        """Return a run with the limits and rights that all claims with its command give together."""
+        claims = [claim for claim in self._claims if _line_of(claim, one.seed) == one.line or claim == one.claim]
+        return Run(
+            line=one.line,
+            number=one.number,
+            timeout_s=max(claim.timeout_s for claim in claims),
+            has_network=any(claim.needs.network for claim in claims),
+            gpus=max(claim.needs.gpus for claim in claims),
+            name=_name_of(claims[0], one.seed),
+        )
+
+    async def _numbers(
+        self, planned: Sequence["_Planned"], end: Outcome, sandbox: CommandSandbox
+    ) -> Sequence[ClaimRun]:
+        """Return the runs of the claims that share one run."""
+        if end.problem or end.attempt is None or end.files is None:
+            return [self._claim_run(one, end, problem=end.problem) for one in planned]
+        extracts = [one.claim.extract for one in planned if one.claim.extract is not None]
+        found = await find_numbers(extracts, end.files, end.attempt.output, sandbox)
+        runs = []
+        for one, extract, number in zip(planned, extracts, found, strict=True):
+            is_old = bool(extract.path) and not number.problem and not end.wrote(extract.path)
+            old = f"{clean_line(extract.path)} is in the repository, and the command did not write it" if is_old else ""
+            runs.append(self._claim_run(one, end, "" if old else number.number, old or number.problem))
+        return runs
+
+    def _claim_run(self, one: "_Planned", end: Outcome, number: str = "", problem: str = "") -> ClaimRun:
+        return ClaimRun(
+            seed=one.seed,
+            attempt=one.number,
+            number=number,
+            problem=problem,
+            receipt=end.receipt,
+            output="" if end.attempt is None else self._shown(end.attempt.output),
+            files="" if end.files is None else self._shown(end.files),
+        )
+
+    def _shown(self, path: Path) -> str:
+        return path.relative_to(self._results).as_posix()
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A run that a claim needs."""
+
+    claim: Claim
+    seed: int | None
+    number: int
+    """Number among its runs with this seed."""
+
+    @property
+    def line(self) -> str:
+        return _line_of(self.claim, self.seed)
+
+
+def _line_of(claim: Claim, seed: int | None) -> str:
+    return claim.command if seed is None else claim.command.replace("{seed}", str(seed))
+
+
+def _name_of(claim: Claim, seed: int | None) -> str:
+    """Return a name for a task, which has at most 200 characters."""
+    name = claim.id
+    if len(name) > _MAX_NAME_CHARS:
+        name = f"{name[:_MAX_NAME_CHARS]}~{sha256(name.encode()).hexdigest()[:8]}"
+    return name if seed is None else f"{name}-seed-{seed}"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}{'s' * (number != 1)}"

@@ -1,0 +1,135 @@
+"""The files of a repository as a check runs them: its commit, what has changed since, and what runs get as a link.
+
+The rule: nothing of the repository changes. Runs work in copies of its files as they are. Data that git does not have
+is not copied: each run has a link to it, and cannot change it.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from anyio import to_thread
+
+from panpan.batch.attempts.project_copy import walked_files
+from panpan.errors import ConfigError, ToolError
+from panpan.file_trees.listed_files import WorkTreeFiles, list_files
+from panpan.system.files.canonical import is_below
+from panpan.system.files.folder_tree import walk
+from panpan.system.git.git import run_git
+from panpan.system.git.git_places import repository_around
+from panpan.types.dataclass import dataclass
+
+CLAIMS_FILE = "claims.toml"
+_GIT_S = 60.0
+_MAX_LINKED_FILES = 100_000
+"""Files of a data folder that are compared with what git has; of more, the folder becomes a link."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFiles:
+    """A repository, or a folder without one."""
+
+    folder: Path
+    """Canonical."""
+    commit: str
+    """Empty if it has none."""
+    is_changed: bool
+    """True if files differ from the commit, or there is none."""
+    identity: str
+    """Digest that differs when the files do."""
+    linked: Sequence[str]
+    """Files and folders that runs get as links, relative to the folder."""
+    left_out: Sequence[str]
+    """Files and folders that runs do not get."""
+
+
+async def look_at_source(folder: Path, results: Path, data: Sequence[str]) -> SourceFiles:
+    """Return the files of a repository as they are now.
+
+    Args:
+        folder: The repository, or a folder of it; canonical.
+        results: Folder of the results, which are no part of it; canonical.
+        data: Files and folders of data, relative to the folder.
+
+    Raises:
+        ConfigError: The files cannot be listed.
+    """
+    own = [str(results.relative_to(folder))] if is_below(results, folder) else []
+    try:
+        is_repository = repository_around(folder) is not None
+        listed = await list_files(folder) if is_repository else WorkTreeFiles(())
+        if not listed.files:
+            listed = await to_thread.run_sync(walked_files, folder, _is_below_any(own))
+        commit, changed = await _commit_of(folder, own) if is_repository else ("", True)
+    except ToolError as error:
+        raise ConfigError(f"the files of {folder} cannot be listed: {error}") from error
+    files = [path for path in listed.files if not _is_below_any(own)(path)]
+    linked = await to_thread.run_sync(lambda: tuple(_to_link(folder, data, files if is_repository else ())))
+    others = tuple(path.rstrip("/") for path in listed.repositories if any((folder / path).iterdir()))
+    linked = _outermost((*linked, *others))
+    identity = commit if commit and not changed else await to_thread.run_sync(_digest, folder, files, linked)
+    return SourceFiles(folder, commit, changed, identity, linked, tuple(own))
+
+
+async def _commit_of(folder: Path, own: Sequence[str]) -> tuple[str, bool]:
+    """Return the commit, and True if files differ from it; claims.toml and results do not count."""
+    head = await run_git(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], cwd=folder, timeout_s=_GIT_S)
+    if head.exit_code != 0:
+        return "", True
+    but_for = [f":(exclude,literal){path}" for path in (CLAIMS_FILE, *own)]
+    status = await run_git(["status", "--porcelain", "-z", "--", ".", *but_for], cwd=folder, timeout_s=_GIT_S)
+    if status.exit_code != 0 or status.timed_out:
+        raise ToolError("git status failed")
+    return head.stdout.decode("ascii").strip(), bool(status.stdout)
+
+
+def _is_below_any(places: Sequence[str]) -> Callable[[str], bool]:
+    return lambda path: any(f"{path}/".startswith(f"{place}/") for place in places)
+
+
+def _to_link(folder: Path, data: Sequence[str], files: Sequence[str]) -> Iterator[str]:
+    """Yield the data that is there and that a copy of the files would not have whole."""
+    known = set(files)
+    for path in data:
+        place = folder / path
+        if place.is_dir():
+            if not all(f"{path}/{name}" in known for name in _names_in(place)):
+                yield path
+        elif place.exists() and path not in known:
+            yield path
+
+
+def _names_in(folder: Path) -> Iterator[str]:
+    """Yield the files below a folder; at last one that no repository has if there are too many to look at."""
+    count = 0
+    for here, _, names in walk(folder):
+        inside = here[len(str(folder)) + 1 :]
+        for name in names:
+            count += 1
+            if count > _MAX_LINKED_FILES:
+                yield ".git"
+                return
+            yield f"{inside}/{name}" if inside else name
+
+
+def _outermost(paths: Sequence[str]) -> tuple[str, ...]:
+    """Return paths without those that lie in others."""
+    ordered = sorted(dict.fromkeys(paths), key=len)
+    return tuple(one for number, one in enumerate(ordered) if not _is_below_any(ordered[:number])(one))
+
+
+def _digest(folder: Path, files: Sequence[str], linked: Sequence[str]) -> str:
+    """Return a digest of the files by their sizes and times."""
+    digest = sha256()
+    is_linked = _is_below_any(linked)
+    for path in sorted(files):
+        if path == CLAIMS_FILE or is_linked(path):
+            continue
+        try:
+            status = os.lstat(folder / path)
+        except OSError:
+            continue
+        facts = (path, status.st_mode, status.st_size, status.st_mtime_ns)
+        digest.update(repr(facts).encode(errors="surrogateescape"))
+    return digest.hexdigest()

@@ -9,6 +9,7 @@ import pytest
 
 from panpan.errors import ConfigError
 from panpan.repro.checking.results import CheckReport
+from panpan.repro.checking.run_outputs import outputs_of
 from panpan.system.sandbox.choice import find_sandbox
 from tests.repro.checked_paper import ACCURACY, CheckedPaper, claim
 
@@ -43,6 +44,11 @@ async def test_check_judges_claims_without_a_model_or_a_key(paper: CheckedPaper)
     assert (paper.results / run.output).read_text() == "mean: 2.3\n"
     assert json.loads((paper.results / run.files / "metrics.json").read_text()) == {"accuracy": 0.53}
     assert CheckReport.model_validate_json((paper.results / "check.json").read_text()) == report
+    files = outputs_of(report, paper.results)[run.receipt.id]
+    assert {name: path.read_text()[:8] for name, path in files.items()} == {
+        "output.txt": "mean: 2.",
+        "metrics.json": '{"accura',
+    }
 
 
 async def test_claims_with_one_command_share_its_run(paper: CheckedPaper) -> None:

@@ -1,0 +1,74 @@
+"""Files of a repository as a check runs them: commit, changes, and what becomes a link."""
+
+from pathlib import Path
+
+import pytest
+
+from panpan.repro.checking.source_files import SourceFiles, look_at_source
+from tests.fakes.campaign import git, make_repository
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path.resolve() / "paper"
+
+
+async def look(folder: Path, *data: str) -> SourceFiles:
+    return await look_at_source(folder, folder / "repro-results", data)
+
+
+async def test_identity_of_a_clean_repository_is_its_commit(folder: Path) -> None:
+    commit = make_repository(folder)
+    (folder / "claims.toml").write_text("changed")
+    (folder / "repro-results").mkdir()
+    (folder / "repro-results" / "check.json").write_text("{}")
+
+    found = await look(folder)
+
+    assert (found.commit, found.identity, found.is_changed) == (commit, commit, False)
+    assert (found.linked, found.left_out) == ((), ("repro-results",))
+
+
+async def test_identity_follows_changes_that_are_not_committed(folder: Path) -> None:
+    make_repository(folder)
+    (folder / "new.py").write_text("1")
+    one = await look(folder)
+    (folder / "new.py").write_text("22")
+    other = await look(folder)
+
+    assert (one.is_changed, other.is_changed) == (True, True)
+    assert len({one.identity, other.identity, one.commit}) == 3
+
+
+async def test_data_that_git_does_not_have_whole_becomes_a_link(folder: Path) -> None:
+    make_repository(folder, {".gitignore": "*.bin\n", "data/README": "r", "data/big.bin": "b", "small/a.csv": "1"})
+    (folder / "one.bin").write_text("b")
+
+    found = await look(folder, "data", "small", "small/a.csv", "one.bin", "data/big.bin", "gone")
+
+    assert sorted(found.linked) == ["data", "one.bin"]
+
+
+async def test_submodule_becomes_a_link(folder: Path) -> None:
+    make_repository(folder)
+    make_repository(folder / "libs" / "other")
+    (folder / "empty").mkdir()
+    git(folder / "empty", "init", "-q")
+
+    assert "libs/other" in (await look(folder)).linked
+
+
+async def test_folder_without_git_has_no_commit(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "run.py").write_text("1")
+    (folder / "repro-results").mkdir()
+    (folder / "data").mkdir()
+    (folder / "data" / "a").write_text("1")
+    one = await look(folder, "data")
+    (folder / "repro-results" / "check.json").write_text("{}")
+    (folder / "data" / "a").write_text("22")
+    other = await look(folder, "data")
+
+    assert (one.commit, one.is_changed, one.linked) == ("", True, ("data",))
+    assert one.left_out == ("repro-results",)
+    assert one.identity == other.identity, "data and results are told by their own digests"

@@ -211,6 +211,7 @@ async def test_linked_data_is_read_and_never_written(tmp_path: Path, isolation: 
     assert (project / "one.csv").read_text() == "1,2\n"
     assert result.changes is not None
     assert result.changes.files == ("one.csv",), "the link, which is the attempt's own"
+    assert "data/raw/big.bin" in [one.path for one in runs.receipts[-1].inputs]
 
 
 async def test_link_takes_the_place_of_what_is_committed(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ and nothing of them is left running. Each leaves a receipt.
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
+from types import MappingProxyType
 
 import anyio
 from anyio import CancelScope, to_thread
@@ -19,7 +20,7 @@ from panpan.config.locations import Locations
 from panpan.config.sources import Loaded, load_settings
 from panpan.errors import PanpanError, unwrap_single_exception
 from panpan.permissions.folder_gate import sandbox_of
-from panpan.receipts.receipt import Receipt
+from panpan.receipts.receipt import FileDigest, Receipt
 from panpan.receipts.recorder import CommandRecorder, Recording, StartedCommand
 from panpan.system.environment import child_environment
 from panpan.system.files.canonical import canonical_path
@@ -59,6 +60,8 @@ class Ground:
     loaded: Loaded
     sandbox: CommandSandbox
     recorder: CommandRecorder
+    links: Mapping[Path, str]
+    """Places outside, each with its link in the workspace."""
 
 
 @asynccontextmanager
@@ -70,7 +73,7 @@ async def ground_at(
     *,
     home: Path,
     is_boxed: bool,
-    linked: Sequence[Path] = (),
+    linked: Mapping[Path, str] = MappingProxyType({}),
     find: FindSandbox = find_when_needed,
 ) -> AsyncGenerator[Ground, None]:
     """Give the folder of an attempt's commands, with their sandbox.
@@ -82,7 +85,7 @@ async def ground_at(
         environ: The user's environment, which may name package indexes.
         home: The panpan home of the attempts, with the user's settings; no command changes it.
         is_boxed: False if the campaign says that its attempts run without a sandbox.
-        linked: Folders and files outside that the workspace has links to, canonical; receipts name what is read there.
+        linked: Canonical places outside, each with its link in the folder; receipts name what is read there.
         find: Looks which sandbox works.
 
     Raises:
@@ -100,13 +103,15 @@ async def ground_at(
         return loaded, sandbox_of(loaded, workspace, own, locations, find=find)
 
     loaded, sandbox = await to_thread.run_sync(load)
-    recorder = CommandRecorder((workspace, *linked), receipts.with_name("reports"))
+    links = {place: (folder / link).relative_to(workspace).as_posix() for place, link in linked.items()}
+    watched = (workspace, *(place for place in linked if place.is_dir()))
+    recorder = CommandRecorder(watched, receipts.with_name("reports"))
     try:
         if is_boxed and (trouble := await sandbox.find_trouble()):
             raise UnfitError(
                 f'{trouble}; install bubblewrap, or add flags = ["--sandbox", "off"] to [attempt] in campaign.toml'
             )
-        yield Ground(workspace, folder, receipts, environ, loaded, sandbox, recorder)
+        yield Ground(workspace, folder, receipts, environ, loaded, sandbox, recorder, links)
     finally:
         with CancelScope(shield=True):
             await recorder.aclose()
@@ -166,7 +171,7 @@ async def run_command(command: Command, ground: Ground, variables: Mapping[str, 
                 await run.follow(child, command.timeout_s, kept)
     finally:
         with CancelScope(shield=True):
-            receipt = await _receipt(recording, run, "off" if working is None else working.name, bounds)
+            receipt = await _receipt(recording, run, "off" if working is None else working.name, bounds, ground.links)
             if receipt is not None:
                 await to_thread.run_sync(append_line, ground.receipts, receipt)
     assert run.ended is not None, "it is the last thing that is yielded"
@@ -184,18 +189,31 @@ def _started(command: Command, ground: Ground, env: Mapping[str, str]) -> Starte
     return StartedCommand(argv=command.argv, line=line, cwd=ground.folder, environment=env, name=command.name)
 
 
-async def _receipt(recording: Recording, run: "_Run", box: str, bounds: Bounds) -> Receipt | None:
+async def _receipt(
+    recording: Recording, run: "_Run", box: str, bounds: Bounds, links: Mapping[Path, str]
+) -> Receipt | None:
     """End the recording; return the receipt, or None if the command did not start."""
     if not run.has_begun:
         recording.abandon()
         return None
     ended = run.ended
-    return await recording.end(
+    receipt = await recording.end(
         ended.exit_code if ended else None,
         timed_out=ended is not None and ended.timed_out,
         box=box,
         network=bounds.has_network or tuple(bounds.hosts),
     )
+    inputs = sorted((_by_link(one, links) for one in receipt.inputs), key=lambda one: one.path)
+    return receipt.model_copy(update={"inputs": tuple(inputs)})
+
+
+def _by_link(file: FileDigest, links: Mapping[Path, str]) -> FileDigest:
+    """Return a file with the path that it has in the workspace, if it is read by a link there."""
+    path = Path(file.path)
+    for place, link in links.items():
+        if path.is_relative_to(place):
+            return file.model_copy(update={"path": Path(link, path.relative_to(place)).as_posix()})
+    return file
 
 
 async def require_command(command: Command, ground: Ground, variables: Mapping[str, str]) -> None:

@@ -160,7 +160,7 @@ class SessionRuns:
             "--add-dir": ready.venv,
             "--set": f"retry.shared_folder={ready.pace}",
         }
-        protecting = protecting_flags(ready.folder.campaign, linked_places(ready.frozen))
+        protecting = protecting_flags(ready.folder.campaign, tuple(linked_places(ready.frozen)))
         words = [word for flag, value in own.items() if value is not None for word in (flag, str(value))]
         return headless_command(
             _prompt(ready.task, progress, answer),

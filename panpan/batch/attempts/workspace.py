@@ -70,11 +70,13 @@ def top_of_project(frozen: FrozenCampaign) -> Path:
     return source if git_folder is None else git_folder.parent
 
 
-def linked_places(frozen: FrozenCampaign) -> Sequence[Path]:
-    """Return the canonical places of the project to which workspaces have links, as far as they exist."""
-    return [
-        place for path in frozen.campaign.workspace.linked if (place := canonical_path(_linked(frozen, path))).exists()
-    ]
+def linked_places(frozen: FrozenCampaign) -> Mapping[Path, str]:
+    """Return the canonical places of the project to which workspaces have links, as far as they exist, with the links.
+
+    Links are relative to the working folder.
+    """
+    found = {canonical_path(_linked(frozen, path)): path for path in frozen.campaign.workspace.linked}
+    return {place: path for place, path in found.items() if place.exists()}
 
 
 def _linked(frozen: FrozenCampaign, path: str) -> Path:

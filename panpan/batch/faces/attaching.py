@@ -105,7 +105,11 @@ async def open_by_hand(
         raise ConfigError(f"the files of {label} are gone: {attempt.workspace}")
     async with Lease(attempt.lease):
         model = ["--model", task.model] if task.model else []
-        where = ["--cwd", str(working_folder(frozen, attempt)), *protecting_flags(folder.path, linked_places(frozen))]
+        where = [
+            "--cwd",
+            str(working_folder(frozen, attempt)),
+            *protecting_flags(folder.path, tuple(linked_places(frozen))),
+        ]
         words = ["-r", state.session_id, *where, *model]
         env = {**os.environ, "PANPAN_HOME": frozen.home}
         click.echo(f"opens the session of {label}; what you do there goes on in its files, with its budget", err=True)

@@ -13,6 +13,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path.resolve() / "paper"
 
 
+def put(folder: Path, name: str, text: str) -> None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+
+
 async def look(folder: Path, *data: str) -> SourceFiles:
     return await look_at_source(folder, folder / "repro-results", data)
 
@@ -59,14 +64,11 @@ async def test_submodule_becomes_a_link(folder: Path) -> None:
 
 
 async def test_folder_without_git_has_no_commit(folder: Path) -> None:
-    folder.mkdir()
-    (folder / "run.py").write_text("1")
-    (folder / "repro-results").mkdir()
-    (folder / "data").mkdir()
-    (folder / "data" / "a").write_text("1")
+    put(folder, "run.py", "1")
+    put(folder, "data/a", "1")
     one = await look(folder, "data")
-    (folder / "repro-results" / "check.json").write_text("{}")
-    (folder / "data" / "a").write_text("22")
+    put(folder, "repro-results/check.json", "{}")
+    put(folder, "data/a", "22")
     other = await look(folder, "data")
 
     assert (one.commit, one.is_changed, one.linked) == ("", True, ("data",))

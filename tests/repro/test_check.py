@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from panpan.errors import ConfigError
+from panpan.repro.checking.check import CheckOptions, check
 from panpan.repro.checking.results import CheckReport
 from panpan.repro.checking.run_outputs import outputs_of
 from panpan.system.sandbox.choice import find_sandbox
+from tests.capabilities.packages.conftest import UV
 from tests.repro.checked_paper import ACCURACY, CheckedPaper, claim
 
 
@@ -213,6 +215,32 @@ async def test_missing_need_is_a_sentence_and_runs_nothing(
     assert reason in judged.reason
 
 
+async def test_needed_file_is_there_by_a_link(paper: CheckedPaper) -> None:
+    paper.put("data/asked-for.csv", "mean: 2.0\n")
+    needs = {"files": ["data/asked-for.csv"]}
+
+    first = await paper.judged(claim("a", "2.0", command="cat data/asked-for.csv", needs=needs))
+    paper.put("data/asked-for.csv", "mean: 2.25\n")
+    second = (await paper.check()).judgements[0]
+
+    assert (first.verdict, first.measured[0], second.measured[0]) == ("reproduced", 2.0, 2.25)
+
+
+async def test_reproduction_folder_checks_its_source(paper: CheckedPaper) -> None:
+    folder = paper.folder.with_name("toys-reproduction")
+    folder.mkdir()
+    (folder / "state.json").write_text("{}")
+    (folder / "source").symlink_to(paper.folder)
+    paper.claim(claim("a", "2.0"))
+    (paper.folder / "claims.toml").rename(folder / "claims.toml")
+
+    report = await check(folder, CheckOptions(env=paper.env))
+
+    assert (report.judgements[0].verdict, report.source) == ("reproduced", str(paper.folder))
+    assert (folder / "check.json").is_file()
+    assert len(paper.status().split("\n")) == 3, "no change and one worktree"
+
+
 async def test_unconfirmed_claim_waits(paper: CheckedPaper) -> None:
     waiting = await paper.judged(claim("a", "2.0", confirmed=False))
     assert (waiting.waits_for_confirmation, paper.begun) == (True, 0)
@@ -227,6 +255,31 @@ async def test_command_is_bounded_and_has_no_network_unasked(paper: CheckedPaper
     assert "the command took longer than 0.3 s" in judged.reason
     assert judged.runs[0].receipt is not None
     assert judged.runs[0].receipt.network == ()
+
+
+async def test_runs_get_an_environment_and_it_is_removed(
+    paper: CheckedPaper, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", f"{UV.parent}:/usr/local/bin:/usr/bin:/bin")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    line = "python -c 'import sys; print(\"mean:\", 2.0 if sys.prefix != sys.base_prefix else 1.0)'"
+    paper.claim(claim("a", "2.0", command=line), environment={"kind": "uv", "setup": "echo set up >setup.txt"})
+
+    report = await paper.check()
+
+    (run,) = report.judgements[0].runs
+    assert report.judgements[0].verdict == "reproduced"
+    assert (paper.results / run.files / "setup.txt").exists()
+    assert not list(paper.results.glob("campaign/*/*/state/*/attempt-1/venv"))
+
+
+async def test_setup_that_fails_is_a_sentence(paper: CheckedPaper) -> None:
+    paper.claim(claim("a", "2.0"), environment={"setup": "echo no such module; exit 1"})
+
+    judged = (await paper.check()).judgements[0]
+
+    assert judged.verdict == "not run"
+    assert "setup failed (exit code 1): no such module" in judged.reason
 
 
 async def test_only_the_wanted_claims_are_checked(paper: CheckedPaper) -> None:

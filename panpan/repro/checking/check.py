@@ -19,7 +19,7 @@ from panpan.repro.checking.judging import Obstacle, judge_all, obstacle_of
 from panpan.repro.checking.needs import Here, elsewhere, this_machine
 from panpan.repro.checking.results import CheckReport
 from panpan.repro.checking.source_files import SourceFiles, look_at_source
-from panpan.repro.claims.claim import Claim, Claims
+from panpan.repro.claims.claim import Claim, Claims, Data
 from panpan.repro.claims.claims_file import load_claims
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.text.terminal_text import clean_line
@@ -75,12 +75,14 @@ async def check(folder: Path, options: CheckOptions, *, notify: Callable[[str], 
     began_at, env = utc_now(), options.env or os.environ
     claims = await to_thread.run_sync(_chosen, folder, options)
     places = await to_thread.run_sync(_places, folder, options)
-    linked = [*(one.path for one in claims.data), *(path for one in claims.claim for path in one.needs.files)]
-    source = await look_at_source(places.source, places.results, [path for path in linked if is_path_inside(path)])
+    used = [*claims.data, *_needed_files(claims)]
+    paths = [one.path for one in used if is_path_inside(one.path)]
+    source = await look_at_source(places.source, places.results, paths)
     if claims.data:
         notify(f"takes checksums of the data: {', '.join(clean_line(one.path) for one in claims.data)}")
     cache = places.results / "data-digests.json"
-    data = await to_thread.run_sync(check_data, claims.data, source.folder, cache)
+    data = await to_thread.run_sync(check_data, used, source.folder, cache)
+    stated = tuple(data[: len(claims.data)])
     here = await _here(options.on, places.results, env)
     obstacles = _obstacles(claims.claim, options, here, source)
     campaigns = CheckCampaigns(places.results, source, claims.environment, identity_of(data), env, options.on, notify)
@@ -94,8 +96,8 @@ async def check(folder: Path, options: CheckOptions, *, notify: Callable[[str], 
         is_changed=source.is_changed,
         began_at=began_at,
         ended_at=utc_now(),
-        data=tuple(data),
-        judgements=judge_all(claims.claim, runs, obstacles=obstacles, data=data),
+        data=stated,
+        judgements=judge_all(claims.claim, runs, obstacles=obstacles, data=stated),
     )
     await to_thread.run_sync(
         write_whole, places.results / CHECK_FILE, report.model_dump_json(indent=1).encode() + b"\n"
@@ -156,6 +158,12 @@ def _chosen(folder: Path, options: CheckOptions) -> Claims:
     if not options.only:
         return claims
     return claims.model_copy(update={"claim": tuple(one for one in claims.claim if one.id in options.only)})
+
+
+def _needed_files(claims: Claims) -> Sequence[Data]:
+    """Return the files that claims need and that are not among their data."""
+    paths = dict.fromkeys(path for one in claims.claim for path in one.needs.files)
+    return [Data(path=path) for path in paths if path not in {one.path for one in claims.data}]
 
 
 async def _here(on: str | None, results: Path, env: Mapping[str, str]) -> Here:

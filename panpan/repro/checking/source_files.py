@@ -1,17 +1,19 @@
 """The files of a repository as a check runs them: its commit, what has changed since, and what runs get as a link.
 
-The rule: nothing of the repository changes. Runs work in copies of its files as they are. Data that git does not have
-is not copied: each run has a link to it, and cannot change it.
+The rule: nothing of the repository changes. Runs work in copies of its files as they are. Data that git does not have,
+submodules and large files are not copied: each run has links to them, and cannot change them.
 """
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
 from anyio import to_thread
 
-from panpan.batch.attempts.project_copy import walked_files
+from panpan.batch.attempts.project_copy import COPY_LIMITS, walked_files
 from panpan.errors import ConfigError, ToolError
 from panpan.file_trees.listed_files import WorkTreeFiles, list_files
 from panpan.system.files.canonical import is_below
@@ -65,11 +67,11 @@ async def look_at_source(folder: Path, results: Path, data: Sequence[str]) -> So
     except ToolError as error:
         raise ConfigError(f"the files of {folder} cannot be listed: {error}") from error
     files = [path for path in listed.files if not _is_below_any(own)(path)]
-    linked = await to_thread.run_sync(lambda: tuple(_to_link(folder, data, files if is_repository else ())))
-    others = tuple(path.rstrip("/") for path in listed.repositories if any((folder / path).iterdir()))
-    linked = _outermost((*linked, *others))
-    identity = commit if commit and not changed else await to_thread.run_sync(_digest, folder, files, linked)
-    return SourceFiles(folder, commit, changed, identity, linked, tuple(own))
+    shared = await to_thread.run_sync(lambda: tuple(_to_link(folder, data, files if is_repository else ())))
+    identity = commit if commit and not changed else await to_thread.run_sync(_digest, folder, files, shared)
+    repositories = [path.rstrip("/") for path in listed.repositories if _is_filled(folder / path)]
+    large = await to_thread.run_sync(lambda: list(_too_large(folder, files)))
+    return SourceFiles(folder, commit, changed, identity, _outermost([*shared, *repositories, *large]), tuple(own))
 
 
 async def _commit_of(folder: Path, own: Sequence[str]) -> tuple[str, bool]:
@@ -100,6 +102,22 @@ def _to_link(folder: Path, data: Sequence[str], files: Sequence[str]) -> Iterato
             yield path
 
 
+def _is_filled(folder: Path) -> bool:
+    """True if a folder has files, as that of a submodule that was fetched."""
+    with suppress(OSError):
+        return any(folder.iterdir())
+    return False
+
+
+def _too_large(folder: Path, files: Sequence[str]) -> Iterator[str]:
+    """Yield the files that are too large for a copy."""
+    for path in files:
+        with suppress(OSError):
+            status = os.lstat(folder / path)
+            if stat.S_ISREG(status.st_mode) and status.st_size > COPY_LIMITS.max_file_bytes:
+                yield path
+
+
 def _names_in(folder: Path) -> Iterator[str]:
     """Yield the files below a folder; at last one that no repository has if there are too many to look at."""
     count = 0
@@ -119,12 +137,12 @@ def _outermost(paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(one for number, one in enumerate(ordered) if not _is_below_any(ordered[:number])(one))
 
 
-def _digest(folder: Path, files: Sequence[str], linked: Sequence[str]) -> str:
-    """Return a digest of the files by their sizes and times."""
+def _digest(folder: Path, files: Sequence[str], data: Sequence[str]) -> str:
+    """Return a digest of the files by their sizes and times; data has its own digests."""
     digest = sha256()
-    is_linked = _is_below_any(linked)
+    is_data = _is_below_any(data)
     for path in sorted(files):
-        if path == CLAIMS_FILE or is_linked(path):
+        if path == CLAIMS_FILE or is_data(path):
             continue
         try:
             status = os.lstat(folder / path)

@@ -14,10 +14,10 @@ from panpan.batch.coordination.local_place import local_place
 from panpan.batch.coordination.place import Place
 from panpan.batch.coordination.progress import Progress, Summary
 from panpan.batch.coordination.reconciling import known_results
-from panpan.batch.definition.campaign_trust import Ask
 from panpan.batch.definition.loading import prepare
 from panpan.batch.store.folder import CampaignFolder, read_record
 from panpan.batch.store.records import FrozenCampaign, Result, Running
+from panpan.config.file_trust import Ask
 from panpan.receipts.receipt import Receipt
 
 

@@ -5,9 +5,8 @@ Trust in a campaign is no trust in a project, even in the same folder: its root 
 """
 
 import shlex
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
-from typing import TypeAlias
 
 from anyio import to_thread
 
@@ -16,18 +15,10 @@ from panpan.batch.definition.campaign import CommandLine
 from panpan.batch.definition.campaign_file import LoadedCampaign
 from panpan.batch.definition.written_tasks import WrittenTask, written_tasks
 from panpan.batch.store.wording import value_text
+from panpan.config.file_trust import Ask, TrustQuestion, lines_about, problem_of, trust_text
 from panpan.config.keys import shown
-from panpan.config.trust import Changed, Trusted, TrustState, TrustStore, Untrusted
-from panpan.errors import ConfigError
-from panpan.system.text.terminal_text import escape_invisible
+from panpan.config.trust import Trusted, TrustState, TrustStore
 from panpan.types.dataclass import dataclass
-
-MAX_LINES = 500
-MAX_CHARS = 40_000
-"""Most characters of a question; more would scroll away before it is read."""
-
-Ask: TypeAlias = Callable[[str], Awaitable[bool | None]]
-"""Asks a question with the answers yes and no; None: the user did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +53,10 @@ class CampaignTrust:
 
         Every character in them is visible.
         """
-        return "\n".join(escape_invisible(line) for line in (*self._said(), "It runs:", *_indented(self._runs())))
+        return trust_text(self._said(), self._runs())
 
     def _said(self) -> Iterator[str]:
-        file = shown(self.loaded.folder.campaign_file)
-        match self.state:
-            case Trusted():
-                yield f"{file} is trusted."
-            case Changed(changes):
-                yield f"{file} changed since you trusted it:"
-                for change in changes:
-                    yield f"  {change.kind}: {shown(change.name)}"
-                    yield from (f"    {line}" for line in change.lines)
-            case Untrusted(problem=problem):
-                reason = f", since {shown(problem)}" if problem else ""
-                yield f"{file} is not trusted{reason}. It is code: it names commands and flags."
+        yield from lines_about(shown(self.loaded.folder.campaign_file), self.state)
         if self.is_from_elsewhere:
             yield (
                 f"{shown(self.loaded.folder.state)} is from somebody else or another folder. It is code, too: it names "
@@ -151,13 +131,6 @@ def _command_lines(name: str, lines: Sequence[CommandLine | None]) -> Iterator[s
         yield f"{name}{' with the network' if one.network else ''}: {one.command}"
 
 
-def _indented(items: Iterator[str]) -> Iterator[str]:
-    for item in items:
-        first, *others = item.split("\n")
-        yield f"  {first}"
-        yield from (f"    {line}" for line in others)
-
-
 async def require_trust(loaded: LoadedCampaign, *, trusts: bool = False, ask: Ask | None = None) -> None:
     """Return if the user trusts the campaign as it was read, asking them if that is possible.
 
@@ -175,28 +148,11 @@ async def require_trust(loaded: LoadedCampaign, *, trusts: bool = False, ask: As
     state, is_foreign = await to_thread.run_sync(lambda: (trust.state, trust.is_from_elsewhere))
     if isinstance(state, Trusted) and not is_foreign:
         return
-    folder = shown(loaded.folder.path)
-    text = await to_thread.run_sync(trust.text)
-    if len(text) > MAX_CHARS or text.count("\n") > MAX_LINES:
-        raise ConfigError(
-            f"{folder} is not trusted and runs too much to ask about; read its files, then run it with --trust"
-        )
-    if ask is None:
-        raise ConfigError(
-            f"{folder}: {_problem(state)}; run it once on a terminal, which asks, or add --trust for this run"
-        )
-    answer = await ask(f"{text}\nDo you trust this campaign?")
-    if answer is not None:
-        await to_thread.run_sync(lambda: trust.keep(is_trusted=answer))
-    if not answer:
-        raise ConfigError(f"{folder} is not trusted, so nothing ran; change it, or answer yes")
-
-
-def _problem(state: TrustState) -> str:
-    match state:
-        case Trusted():
-            return "you did not begin this campaign"
-        case Changed():
-            return "campaign.toml changed since you trusted it"
-        case Untrusted():
-            return "campaign.toml is not trusted"
+    question = TrustQuestion(
+        place=shown(loaded.folder.path),
+        what="this campaign",
+        problem="you did not begin this campaign" if isinstance(state, Trusted) else problem_of("campaign.toml", state),
+        text=await to_thread.run_sync(trust.text),
+        keep=lambda answer: trust.keep(is_trusted=answer),
+    )
+    await question.require_yes(ask)

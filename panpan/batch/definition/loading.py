@@ -15,10 +15,11 @@ from anyio import to_thread
 
 from panpan.batch.definition.begun_here import note_begun, require_nothing_left
 from panpan.batch.definition.campaign_file import LoadedCampaign, load_campaign
-from panpan.batch.definition.campaign_trust import Ask, require_trust
+from panpan.batch.definition.campaign_trust import require_trust
 from panpan.batch.definition.expansion import expand
 from panpan.batch.store.folder import CampaignFolder
 from panpan.batch.store.records import FrozenCampaign, Task
+from panpan.config.file_trust import Ask
 from panpan.config.keys import shown
 from panpan.errors import ConfigError, ToolError
 from panpan.system.git.git import run_git

@@ -1,0 +1,70 @@
+"""Trust in a `claims.toml`: it is code, for it names commands that run.
+
+Trust in the claims is no trust in a project, even in the same folder: its root is the file and no folder.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from anyio import to_thread
+
+from panpan.config.file_trust import Ask, TrustQuestion, lines_about, problem_of, trust_text
+from panpan.config.keys import shown
+from panpan.config.trust import Trusted, TrustStore
+from panpan.repro.claims.claim import Claims
+from panpan.repro.claims.claims_file import NAME, ClaimsFile
+
+
+def keep_trust(file: ClaimsFile, home: Path, *, is_trusted: bool) -> None:
+    """Keep the user's answer about a claims.toml as it was read.
+
+    Args:
+        file: The file.
+        home: The panpan home.
+        is_trusted: The answer.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    TrustStore(home).keep(file.files, is_trusted=is_trusted)
+
+
+async def require_trust(file: ClaimsFile, home: Path, *, trusts: bool = False, ask: Ask | None = None) -> None:
+    """Return if the user trusts a claims.toml as it was read, asking them if that is possible.
+
+    Args:
+        file: The file.
+        home: The panpan home.
+        trusts: True if a flag trusts it, for this run.
+        ask: Asks the user; None without a terminal.
+
+    Raises:
+        ConfigError: It is not trusted, or the answer cannot be kept; the error says what to do.
+    """
+    runs = list(_runs(file.claims))
+    if trusts or not runs:
+        return
+    state = await to_thread.run_sync(TrustStore(home).state, file.files)
+    if isinstance(state, Trusted):
+        return
+    question = TrustQuestion(
+        place=shown(file.path),
+        what="these claims",
+        problem=problem_of(NAME, state),
+        text=trust_text(lines_about(shown(file.path), state), runs),
+        keep=lambda answer: keep_trust(file, home, is_trusted=answer),
+    )
+    await question.require_yes(ask)
+
+
+def _runs(claims: Claims) -> Iterator[str]:
+    """Yield what runs, each command once."""
+    commands = {(claim.command, claim.needs.network) for claim in claims.claim if claim.command}
+    if not commands:
+        return
+    if claims.environment.kind == "uv":
+        yield "uv: makes the environment of the project, with the network"
+    if claims.environment.setup is not None:
+        yield f"setup, with the network: {claims.environment.setup}"
+    for command, network in sorted(commands):
+        yield f"command{' with the network' if network else ''}, in the sandbox: {command}"

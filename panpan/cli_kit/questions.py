@@ -167,3 +167,9 @@ def _rows(options: Sequence[Option], at: int | None, width: int) -> str:
         row = f"{mark} {number:>2}  {clean_line(option.label):{label_width}}  {clean_line(option.detail)}".rstrip()
         rows.append(f"{row[: width - 1]}{'' if at is None else chr(27) + '[K'}\n")
     return "".join(rows)
+
+
+async def ask_yes_or_no(question: str) -> bool | None:
+    """Return the user's answer on the terminal of this process; None if they leave."""
+    picked = await TerminalQuestions().choose(question, [Option("Yes"), Option("No")])
+    return None if picked is None else picked == 0

@@ -25,9 +25,8 @@ from panpan.batch.store.folder import CampaignFolder, write_whole
 from panpan.batch.store.lease import is_held_here
 from panpan.batch.store.records import FrozenCampaign
 from panpan.cli_kit.failures import json_line
-from panpan.cli_kit.questions import TerminalQuestions
+from panpan.cli_kit.questions import ask_yes_or_no
 from panpan.errors import AnswerNeededError, BudgetError, PanpanError, unwrap_single_exception
-from panpan.session.command import Option
 from panpan.system.text.terminal_text import clean_line
 
 _AGAIN_S = 1.0
@@ -56,7 +55,7 @@ async def run(
     can_ask = sys.stdin.isatty() and sys.stdout.isatty()
     retries = options["retries_errors"]
     preparing = {name: value for name, value in options.items() if name != "retries_errors"}
-    frozen = await prepare(path, os.environ, **preparing, ask=_ask if can_ask else None)
+    frozen = await prepare(path, os.environ, **preparing, ask=ask_yes_or_no if can_ask else None)
     folder, looker = CampaignFolder(path), Looker(path)
     screen = ProgressScreen(looker, sys.stderr)
     signals = StopSignals(folder, screen)
@@ -71,11 +70,6 @@ async def run(
             helpers.cancel_scope.cancel()
     screen.clear()
     return await to_thread.run_sync(_finish, folder, looker.look(), summary, form, signals.exit_code)
-
-
-async def _ask(question: str) -> bool | None:
-    picked = await TerminalQuestions().choose(question, [Option("Yes"), Option("No")])
-    return None if picked is None else picked == 0
 
 
 class StopSignals:

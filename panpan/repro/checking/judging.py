@@ -152,7 +152,7 @@ def _spread(found: Evidence) -> str:
     if found.interval is not None:
         low, high = found.interval
         if EXACT.subtract(low, half) <= claimed.value <= EXACT.add(high, half):
-            ends = f"{shown_number(low, claimed)} to {shown_number(high, claimed)}"
+            ends = f"{shown_number(low, claimed, more=1)} to {shown_number(high, claimed, more=1)}"
             of_runs = f"of {len(values)} {'runs' if found.varies else 'seeds'}"
             how = f"the range {of_runs}" if len(values) < ENOUGH_SEEDS else f"the 95 % prediction interval {of_runs}"
             return f"{clean_line(claim.value)} lies in {ends}, {how}"
@@ -180,7 +180,7 @@ def _deviation(found: Evidence) -> str:
     claim, times = found.claim, len(found.at_reference)
     if claim.takes_seed and claim.seed is None:
         low, high = found.interval or (found.at_reference[0],) * 2
-        ends = f"{shown_number(low, found.claimed)} to {shown_number(high, found.claimed)}"
+        ends = f"{shown_number(low, found.claimed, more=1)} to {shown_number(high, found.claimed, more=1)}"
         return f"{_difference(found)}, and {len(found.by_seed)} seeds lead to expect {ends}"
     return f"{_difference(found)}, the same in {counted(times, 'run')}"
 

@@ -101,15 +101,20 @@ def _exponent(value: Decimal) -> int:
 
 
 _MOST_ZEROS = 8
-_MORE_DIGITS = 2
 
 
-def shown_number(value: Decimal, like: WrittenNumber) -> str:
-    """Return a measured number for readers, with at most two digits more than the claimed one has."""
+def shown_number(value: Decimal, like: WrittenNumber, *, more: int = 2) -> str:
+    """Return a measured number for readers.
+
+    Args:
+        value: The number.
+        like: The claimed one.
+        more: Most digits behind those of the claimed one.
+    """
     step = _exponent(like.step)
     if (value and not -_MOST_ZEROS <= value.adjusted() <= _MOST_ZEROS) or step > 0:
         return f"{value:.6g}"
-    places = max(-step + _MORE_DIGITS, 0)
+    places = max(-step + more, 0)
     text = f"{value:.{places}f}"
     least = len(text) - places + max(-step, 0) if places else len(text)
     while len(text) > least and text.endswith("0"):

@@ -61,28 +61,31 @@ class Subcommand(NamedTuple):
 _OWN: Mapping[str, Subcommand] = {
     name: Subcommand(
         module if module.startswith("panpan.") else f"panpan.cli.{module}",
-        name if module in ("help_command", "login_command") else "command",
+        attribute or "command",
         text,
     )
-    for name, module, text in (
+    for name, place, text in (
         ("acp", "acp_command", "Be the agent of an editor; serve offers sessions over HTTP."),
         ("attach", "attach_command", ""),
         ("batch", "panpan.batch.cli", ""),
         ("capabilities", "capabilities_command", "List the features of panpan, packages and folders."),
         ("ci", "ci.command", ""),
-        ("completion", "help_command", "Print completion for a shell; man prints the manual page."),
+        ("completion", "help_command:completion", "Print completion for a shell; man prints the manual page."),
         ("config", "config_command", "Show the settings and where they come from."),
         ("daemon", "daemon.command", "Make headless runs begin sooner; batch runs campaigns of them."),
         ("debug", "debug_command", ""),
         ("demo", "demo_command", "Watch panpan fix a bug, without a key or network."),
         ("doctor", "doctor_command", "Check what panpan finds on this machine."),
-        ("login", "login_command", "Keep the API key of a provider; logout removes it."),
-        ("logout", "login_command", ""),
-        ("man", "help_command", ""),
+        ("login", "login_command:login", "Keep the API key of a provider; logout removes it."),
+        ("logout", "login_command:logout", ""),
+        ("man", "help_command:man", ""),
+        ("repro", "panpan.repro.cli", ""),
+        ("reproduce", "panpan.repro.cli:reproduce", "Reproduce the numbers of a paper; repro checks claims.toml."),
         ("serve", "serve_command", ""),
         ("sessions", "sessions.command", "List and export sessions; attach joins, receipts checks one."),
         ("trust", "trust_command", "Show and change which projects you trust."),
     )
+    for module, _, attribute in [place.partition(":")]
 }
 
 

@@ -1,6 +1,6 @@
 """Subcommands about skills, and those that begin with one.
 
-`panpan commit`: Let the model commit; review reviews, ci in CI; run runs words.
+`panpan commit`: Commit with a model; review reviews, ci in CI; run runs words.
 `panpan review`:
 `panpan run`:
 `panpan skills`: List your skills and commands, and check their files.

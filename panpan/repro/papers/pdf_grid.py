@@ -95,7 +95,8 @@ def _without_notes(lines: Sequence[TextLine], rules: Sequence[Rule]) -> Sequence
         usual = lines[first + 1].y - lines[first].y if first + 1 < len(lines) else after.size
         is_far = len(line.cells) == 1 and after.y - line.y > _FAR_HEAD * max(usual, after.size)
         is_above_table = len(above) > 1 and above[-1] - above[0] > after.size / 2 and line.y < above[0]
-        if is_far or is_above_table:
+        is_outside = len(line.cells) == 1 and line.left < min(each.left for each in lines[first:]) - line.size
+        if is_far or is_above_table or is_outside:
             break
         start -= 1
     return lines[start:]

@@ -22,6 +22,7 @@ _GLUE_GAP = 1.1
 """Gap at most beside signs such as ± that belong to both sides."""
 _NEAR_ROW = 1.3
 """Distance of rows of a table that goes over two columns, as a part of the height of a line."""
+_NEAR_CAPTION = 2.2
 _MIN_PAGE_WIDTH = 100.0
 _GUTTER_WORDS = 0.55
 """Words at most that stand over the gap between two columns, such as those of wide tables, as a part of the usual."""
@@ -121,10 +122,13 @@ def _is_prose(line: TextLine, width: float) -> bool:
     return widest.right - widest.left > _IS_FULL * width and len(words) >= _MIN_PROSE_WORDS and numbers * 2 < len(words)
 
 
-def flows_of(page: WordPage) -> Iterator[Flow]:
-    """Yield the stretches of a page, each with its lines from top to bottom."""
+def flows_of(page: WordPage, usual: tuple[float, float] | None = None) -> Iterator[Flow]:
+    """Yield the stretches of a page, each with its lines from top to bottom.
+
+    `usual`: the gap between two columns on other pages of the document.
+    """
     left, right = min(word.left for word in page.words), max(word.right for word in page.words)
-    gutter = _gutter(page.words, left, right)
+    gutter = usual if usual and _fits(page.words, usual) else gutter_of(page)
     if gutter is None:
         yield Flow(list(_lines(page.words)), page.rules, left, right)
         return
@@ -186,8 +190,16 @@ def _belongs(before: Word, word: Word, size: float, cell_gap: float) -> bool:
     return gap < cell_gap
 
 
-def _gutter(words: Sequence[Word], left: float, right: float) -> tuple[float, float] | None:
+def _fits(words: Sequence[Word], gutter: tuple[float, float]) -> bool:
+    """True if most lines of a page leave the gap between two columns free."""
+    rows = list(_rows(words))
+    return sum(_crosses(row, gutter) for row in rows) * 3 < len(rows)
+
+
+def gutter_of(page: WordPage) -> tuple[float, float] | None:
     """Return the gap between the two columns of a page; None if it has one column."""
+    words = page.words
+    left, right = min(word.left for word in words), max(word.right for word in words)
     width = right - left
     if width < _MIN_PAGE_WIDTH:
         return None
@@ -216,7 +228,6 @@ def _wide_bands(
     """Yield top and bottom of the stretches that go over both columns."""
     crossing = [row for row in _rows(page.words) if _crosses(row, gutter)]
     wide_rules = [rule.y for rule in page.rules if rule.left < gutter[0] - 5 and rule.right > gutter[1] + 5]
-    crossing += _short_captions(page.words, [*wide_rules, *(row[0].y for row in crossing)], gutter)
     marks = [(row[0].y - row[0].size / 2, row[0].y + row[0].size / 2) for row in crossing]
     marks += [(y, y) for y in wide_rules]
     if not marks:
@@ -237,30 +248,30 @@ def _wide_bands(
 
 
 def _grown(band: tuple[float, float], words: Sequence[Word], stops: Sequence[float]) -> tuple[float, float]:
-    """Return a stretch with the lines right above and below it that are no running text: the rows of a table."""
-    first, last = band
-    rows = [(row[0].y, row[0].size) for row in _rows(words)]
-    for y, size in rows:
-        if last < y < last + _NEAR_ROW * size:
-            if any(last < stop <= y + size / 2 for stop in stops):
+    """Return a stretch with the rows of a table right above and below it, and with its caption."""
+    top, bottom = band
+    lines = list(_lines(words))
+    for line in lines:
+        if bottom < line.y < bottom + _NEAR_ROW * line.size:
+            if any(bottom < stop <= line.y + line.size / 2 for stop in stops):
                 break
-            last = y + size / 2
-    for y, size in reversed(rows):
-        if first - _NEAR_ROW * size < y < first:
-            if any(y - size / 2 <= stop < first for stop in stops):
+            bottom = line.y + line.size / 2
+    for line in reversed(lines):
+        if top - _NEAR_ROW * line.size < line.y < top:
+            if any(line.y - line.size / 2 <= stop < top for stop in stops):
                 break
-            first = y - size / 2
-    return first - 1, last + 1
-
-
-def _short_captions(words: Sequence[Word], wide: Sequence[float], gutter: tuple[float, float]) -> Iterator[list[Word]]:
-    """Yield the captions that take one column and stand beside nothing, right at a line or rule over both columns."""
-    for row in list(_rows(words)):
-        line = _line(row)
-        is_left = line.right < gutter[1]
-        near = 2.5 * line.size
-        if is_left and line.is_caption() and any(abs(y - line.y) < near for y in wide):
-            yield row
+            top = line.y - line.size / 2
+    captions = [line for line in lines if line.is_caption()]
+    if not any(top <= line.y <= bottom for line in captions):
+        near = [
+            (max(top - line.y, line.y - bottom), line)
+            for line in captions
+            if len(line.cells) == 1 and top - _NEAR_CAPTION * line.size < line.y < bottom + _NEAR_CAPTION * line.size
+        ]
+        if near:
+            y = min(near, key=lambda one: one[0])[1].y
+            top, bottom = min(top, y - 2), max(bottom, y + 2)
+    return top - 1, bottom + 1
 
 
 def _crosses(row: Sequence[Word], gutter: tuple[float, float]) -> bool:
@@ -270,7 +281,9 @@ def _crosses(row: Sequence[Word], gutter: tuple[float, float]) -> bool:
     behind = min((word.left for word in row if word.left >= middle), default=None)
     if before is None:
         return False
-    return before > middle or (behind is not None and behind - before < 0.7 * (gutter[1] - gutter[0]))
+    return before > middle or (
+        behind is not None and behind - before < min(0.7 * (gutter[1] - gutter[0]), 0.7 * row[0].size)
+    )
 
 
 def _narrow_lines(

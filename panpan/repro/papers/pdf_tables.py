@@ -16,7 +16,7 @@ from panpan.repro.papers.paper_table import (
     cut,
 )
 from panpan.repro.papers.pdf_grid import tables_of_block
-from panpan.repro.papers.pdf_lines import Flow, TextLine, caption_name, flows_of
+from panpan.repro.papers.pdf_lines import Flow, TextLine, caption_name, flows_of, gutter_of
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
@@ -44,7 +44,11 @@ class _Caption:
 
 def pdf_tables(pages: WordPages) -> PaperTables:
     """Return the tables of a document in the order of its pages."""
-    tables = [table for page in pages.pages for flow in flows_of(page) for table in _tables_of(flow, page.number)]
+    gutters = [gutter for page in pages.pages if (gutter := gutter_of(page)) is not None]
+    usual = max(gutters, key=gutters.count, default=None)
+    tables = [
+        table for page in pages.pages for flow in flows_of(page, usual) for table in _tables_of(flow, page.number)
+    ]
     return PaperTables(
         title=_title(pages),
         tables=tuple(tables[:MAX_TABLES]),

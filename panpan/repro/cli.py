@@ -63,6 +63,45 @@ def show_command(folder: Path, form: str) -> int:
     raise NotImplementedError
 
 
+@command.command("extract")
+@click.argument("paper", metavar="PAPER.pdf|README.md|PAGE.html|PAPER.tex", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", default="claims.toml",
+              show_default=True, help="Where claims are added; - prints them.")  # fmt: skip
+@click.option("-t", "--table", "tables", multiple=True, metavar="N", help="Take only table N. May be given repeatedly.")
+@click.option("--example", "writes_example", is_flag=True, help="Without tables, write an example to fill in.")
+@_FORMAT
+def extract_command(paper: Path, form: str, **given: Any) -> int:
+    """Propose claims from the tables of a paper, a README or a page; a person confirms them.
+
+    Claims that the file has are never changed.
+    """
+    import anyio
+
+    from panpan.repro.papers.extract_command import extract
+
+    return anyio.run(extract, paper, chosen_folder(click.get_current_context(), None).expanduser(), form, given)
+
+
+@command.command("confirm")
+@_FOLDER
+@click.option("-y", "--yes", "says_yes", is_flag=True, help="Confirm all claims of FOLDER without a question.")
+def confirm_command(folder: Path, says_yes: bool) -> int:
+    """Ask you if the claims of FOLDER are what the paper says, and if their commands are right.
+
+    Your answers are kept in the panpan home. A claim that changes afterwards is asked about again.
+
+    Exit codes: 0 all claims that can run are confirmed, 2 usage or configuration, 5 claims wait for you.
+    """
+    from functools import partial
+
+    import anyio
+
+    from panpan.repro.papers.confirming import confirm
+
+    anyio.run(partial(confirm, existing_folder(folder), says_yes=says_yes, env=os.environ))
+    return 0
+
+
 @command.command("verify")
 @click.argument("kit", metavar="KIT", type=click.Path(path_type=Path))
 @click.option("-d", "--data", type=click.Path(path_type=Path), metavar="DIR", help="Folder of data that KIT lacks.")

@@ -144,6 +144,37 @@ def with_changes(data: bytes, changes: Mapping[str, Mapping[str, Any]]) -> bytes
     return new
 
 
+def without_claims(data: bytes, ids: Sequence[str]) -> bytes:
+    """Return a claims.toml without some claims; all else stays as it is.
+
+    Raises:
+        ConfigError: The file is wrong, has no claim of an id, or is laid out so that none can be removed.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    known = parse_claims(data)
+    if missing := [one for one in ids if one not in {claim.id for claim in known.claim}]:
+        raise ConfigError(f"{NAME} has no claim {shown(missing[0])}")
+    wanted = parse_text(TomlText.decoded(NAME, data).text, NAME)
+    kept = [number for number, claim in enumerate(known.claim) if claim.id not in ids]
+    wanted["claim"] = [wanted["claim"][number] for number in kept]
+    try:
+        document = tomlkit.parse(data.decode("utf-8-sig"))
+        for number in reversed(range(len(known.claim))):
+            if number not in kept:
+                del document["claim"][number]
+        if not kept:
+            del document["claim"]
+            del wanted["claim"]
+        new = tomlkit.dumps(document).encode()
+    except (TOMLKitError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(_BY_HAND) from error
+    if parse_text(new.decode(), NAME) != wanted:
+        raise ConfigError(_BY_HAND)
+    return new
+
+
 _BY_HAND = f"{NAME} is laid out in a way that panpan cannot change; change it by hand"
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from statistics import median
 
 from panpan.documents.read_words import Rule
-from panpan.repro.papers.numbers import is_blank, read_number
+from panpan.repro.papers.cell_numbers import is_blank, read_cell
 from panpan.repro.papers.paper_table import PaperTable, Row, row_of, table_of
 from panpan.repro.papers.pdf_lines import LineCell, TextLine
 from panpan.types.dataclass import dataclass
@@ -64,19 +64,19 @@ def tables_of_block(
         if any(row.cells for row in rows):
             names = _heads(heads, columns, rules)
             yield table_of(name, caption, page, [names[index] for index in numeric], [
-                _finished(row, numeric) for row in rows if any(map(read_number, row.cells.values()))
+                _finished(row, numeric) for row in rows if any(map(read_cell, row.cells.values()))
             ])  # fmt: skip
 
 
 def _finished(row: _GridRow, numeric: Sequence[int]) -> Row:
     label = " / ".join(part for part in (row.group, row.label()) if part)
     cells = [row.cells.get(index, "") for index in numeric]
-    quote = "  ".join(part for part in (row.label(), *(cell for cell in cells if cell)) if part)
+    quote = " | ".join(part for part in (row.label(), *(cell for cell in cells if cell)) if part)
     return row_of(label, cells, quote)
 
 
 def _is_number(cell: LineCell) -> bool:
-    return read_number(cell.text) is not None
+    return read_cell(cell.text) is not None
 
 
 def _is_row(line: TextLine) -> bool:

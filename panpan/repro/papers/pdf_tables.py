@@ -51,11 +51,17 @@ def pdf_tables(pages: WordPages) -> PaperTables:
     ]
     return PaperTables(
         title=_title(pages),
-        tables=tuple(tables[:MAX_TABLES]),
+        tables=tuple(sorted(tables, key=_order)[:MAX_TABLES]),
         pages=pages.total,
         pages_read=min(pages.total, MAX_PAGES),
         scans=tuple(pages.scans),
     )
+
+
+def _order(table: PaperTable) -> tuple[int, bool, int]:
+    """Return a key that orders tables by page, then by number."""
+    digits = "".join(filter(str.isdigit, table.name))
+    return table.page or 0, not caption_name(table.name), int(digits[:6] or 0)
 
 
 def _title(pages: WordPages) -> str:

@@ -30,7 +30,7 @@ _EMPTY = frozenset({"", "-", "--", "---", "—", "n/a", "na", "nan", "?", "·", 
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class CellNumber:
     """The number of a cell."""
 
     value: str
@@ -42,7 +42,7 @@ class Number:
     """Number in brackets behind it, or lowered, which may be a spread or something else."""
 
 
-def read_number(cell: str, *, has_decimal_comma: bool = False) -> Number | None:
+def read_cell(cell: str, *, has_decimal_comma: bool = False) -> CellNumber | None:
     """Return the number of a cell; None if it is not one number."""
     if len(cell) > _MAX_CHARS:
         return None
@@ -64,7 +64,7 @@ def read_number(cell: str, *, has_decimal_comma: bool = False) -> Number | None:
         spread = below["value"]
     elif below and below["value"][0] not in "+-":
         aside = aside or below["value"]
-    return Number(found["value"].lstrip("+"), unit, spread.lstrip("+"), aside.lstrip("+"))
+    return CellNumber(found["value"].lstrip("+"), unit, spread.lstrip("+"), aside.lstrip("+"))
 
 
 def is_blank(cell: str) -> bool:
@@ -77,14 +77,14 @@ def is_several_numbers(cell: str) -> bool:
     text = _without_marks(_plain(cell))
     letters = sum(char.isalpha() for char in text)
     digits = sum(char.isdigit() for char in text)
-    return digits > letters and read_number(cell) is None
+    return digits > letters and read_cell(cell) is None
 
 
 def uses_decimal_comma(cells: list[str]) -> bool:
     """True if the numbers of a table are written like `83,1`."""
     plain = [_plain(cell) for cell in cells]
     return any(map(_DECIMAL_COMMA.search, plain)) and not any(
-        "." in cell and read_number(cell) is not None for cell in plain
+        "." in cell and read_cell(cell) is not None for cell in plain
     )
 
 

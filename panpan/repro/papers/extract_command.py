@@ -1,0 +1,184 @@
+"""`panpan repro extract`: proposals from a document, written beside what is there, and what was found on the screen."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from anyio import to_thread
+
+from panpan.cli_kit.failures import json_line
+from panpan.config.locations import panpan_home
+from panpan.errors import ConfigError, ToolError
+from panpan.repro.claims.claims_file import NAME, save_claims
+from panpan.repro.papers.paper_table import PaperTables
+from panpan.repro.papers.proposals import Merged, Proposals, merge, propose, proposed_text, source_of
+from panpan.repro.papers.tables import MAX_BYTES, ReadPaper, read_paper
+from panpan.system.files.read_file import read_regular_file, read_users_file
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.text.terminal_text import clean_line
+
+_MAX_CLAIMS_BYTES = 4_000_000
+_MOST_DIFFERING = 20
+_STDOUT = Path("-")
+
+EXAMPLE = """\
+# Claims of a paper; docs/reproduction.md has all keys.
+
+[paper]
+title = ""
+source = ""                                 # a file beside this one, or an address
+
+# [[claim]]
+# id = "table-1/trimmed-mean"
+# table = "Table 1"
+# row = "trimmed mean"
+# value = "3.50"                            # as it is written, so that its digits count
+# command = "python experiment.py --seed {seed}"
+# extract = { output = "trimmed mean: ([0-9.]+)" }
+# seed = 0
+"""
+
+
+async def extract(paper: Path, cwd: Path, form: str, given: Mapping[str, Any]) -> int:
+    """Propose claims from a document, add them to a claims.toml, and say so. Return the exit code, which is 0.
+
+    Args:
+        paper: The document.
+        cwd: Folder for relative paths.
+        form: `text` or `json`, for the summary.
+        given: The options `output`, `tables` and `writes_example`.
+
+    Raises:
+        ConfigError: The document or the claims.toml cannot be read, or that cannot be written.
+    """
+    source = _absolute(cwd, paper)
+    target = _STDOUT if given["output"] == _STDOUT else _target(cwd, given["output"])
+    read = await read_document(source, os.environ)
+    _warn(_notes(read.tables, paper.name))
+    proposals = propose(read, source_of(source, target.parent), given["tables"])
+    _warn(_left_out(proposals))
+    if not proposals.claims.claim:
+        _warn([f"{clean_line(paper.name)} has no tables with numbers; write claims by hand"])
+        if given["writes_example"] and target != _STDOUT:
+            await to_thread.run_sync(lambda: save_claims(target, EXAMPLE.encode(), old=None))
+            click.echo(f"wrote an example: {target}")
+        return 0
+    if target == _STDOUT:
+        click.echo(proposed_text(proposals), nl=False)
+        return 0
+    old = await to_thread.run_sync(_old, target)
+    merged = merge(old, proposals)
+    if merged.added:
+        await to_thread.run_sync(lambda: save_claims(target, merged.data, old=old))
+    _tell(proposals, merged, target, form)
+    return 0
+
+
+def _absolute(cwd: Path, path: Path) -> Path:
+    return Path(os.path.realpath(cwd / path.expanduser()))
+
+
+def _target(cwd: Path, output: Path) -> Path:
+    """Return the file for the claims; of a folder, the claims.toml in it."""
+    path = _absolute(cwd, output)
+    return path / NAME if path.is_dir() else path
+
+
+async def read_document(path: Path, env: Mapping[str, str]) -> ReadPaper:
+    """Return the tables of a document of the user, read in the sandbox.
+
+    Args:
+        path: The document.
+        env: The environment, for the panpan home, which the sandbox protects.
+
+    Raises:
+        ConfigError: It is missing, too large, damaged or encrypted.
+    """
+    try:
+        data = await to_thread.run_sync(lambda: read_users_file(str(path), max_bytes=MAX_BYTES))
+    except ToolError as error:
+        raise ConfigError(f"the paper cannot be read: {error}") from error
+    return await read_paper(data, path.name, CommandSandbox(is_on=True, home=panpan_home(env, path.parent)))
+
+
+async def propose_claims(paper: Path, env: Mapping[str, str]) -> bytes | None:
+    """Return a claims.toml with the numbers of a document's tables; None if there are none.
+
+    Raises:
+        ConfigError: The document cannot be read.
+    """
+    proposals = propose(await read_document(paper, env), paper.name)
+    return proposed_text(proposals) if proposals.claims.claim else None
+
+
+def _old(path: Path) -> bytes | None:
+    if not path.exists():
+        return None
+    try:
+        return read_regular_file(path, max_bytes=_MAX_CLAIMS_BYTES)
+    except ToolError as error:
+        raise ConfigError(f"{path} cannot be read: {error}; change or remove it") from error
+
+
+def _notes(tables: PaperTables, name: str) -> Iterator[str]:
+    """Yield sentences about parts of the document that could not be read."""
+    shown = clean_line(name)
+    if tables.scans:
+        pages = _ranges(tables.scans)
+        yield f"{shown} has pictures without text, such as scans, on pages {pages}; recognise it first"
+    if tables.pages and tables.pages_read is not None and tables.pages_read < tables.pages:
+        yield f"only the first {tables.pages_read} of {tables.pages} pages of {shown} were read"
+
+
+def _left_out(proposals: Proposals) -> Iterator[str]:
+    if proposals.left_out:
+        many = proposals.left_out != 1
+        yield (
+            f"{proposals.left_out:,} cell{'s' * many} {'are' if many else 'is'} left out, not being one number, such as "
+            "`45.2 / 46.1`"
+        )
+    if proposals.beyond:
+        yield f"{proposals.beyond:,} more numbers are left out; choose tables with --table"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return numbers in order as `1-3, 7`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _warn(lines: Iterator[str] | Sequence[str]) -> None:
+    for line in lines:
+        click.echo(line, file=sys.stderr)
+
+
+def _tell(proposals: Proposals, merged: Merged, target: Path, form: str) -> None:
+    if form == "json":
+        facts = {
+            "file": str(target),
+            "added": merged.added,
+            "known": merged.known,
+            "differing": [own.id for own, _ in merged.differing],
+            "left_out": proposals.left_out,
+            "tables": [{"name": one.name, "page": one.page, "claims": one.claims} for one in proposals.tables],
+        }
+        click.echo(json_line(facts), nl=False)
+        return
+    for table in proposals.tables:
+        page = f", page {table.page}" if table.page is not None and "page" not in table.name else ""
+        click.echo(f"{clean_line(table.name)}{page}: {table.claims:,} number{'s' * (table.claims != 1)}")
+    for own, other in merged.differing[:_MOST_DIFFERING]:
+        click.echo(clean_line(f"{own.id}: {target.name} says {own.value}, the paper {other.value}; left as it is"))
+    if len(merged.differing) > _MOST_DIFFERING:
+        click.echo(f"{len(merged.differing) - _MOST_DIFFERING:,} more differ")
+    there = f", {merged.known:,} were there" if merged.known else ""
+    click.echo(f"{target}: {merged.added:,} claims added{there}; nobody has confirmed them")
+    click.echo("keep those that you want, give them commands, then: panpan repro confirm")

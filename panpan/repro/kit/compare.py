@@ -14,9 +14,7 @@ import hashlib
 import io
 import json
 import math
-import os
 import re
-import stat
 import sys
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, localcontext
 from importlib import metadata
@@ -261,13 +259,12 @@ def _data_of(folder: Path, name: str) -> bytes:
         top, path = folder.resolve(), (folder / name).resolve()
         if not path.is_relative_to(top):
             raise NoNumberError(f"{name} is not in the folder of the run")
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
+        if not path.is_file():
+            raise NoNumberError(f"{name} is missing after the run")
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links in a circle
-        raise NoNumberError(f"{name} is missing after the run") from error
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise NoNumberError(f"{name} is no file")
-        data = file.read(MAX_FILE_BYTES + 1)
+        raise NoNumberError(f"{name} cannot be read after the run: {error}") from error
     if len(data) > MAX_FILE_BYTES:
         raise NoNumberError(f"{name} is larger than {MAX_FILE_BYTES // 1_000_000} MB")
     return data

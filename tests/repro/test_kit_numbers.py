@@ -1,0 +1,202 @@
+"""compare.py of a kit: it finds and judges numbers as panpan does, with the standard library alone."""
+
+import ast
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.repro.checking.extraction import find_numbers
+from panpan.repro.checking.judging import judge_all
+from panpan.repro.checking.results import ClaimRun
+from panpan.repro.claims import written_number
+from panpan.repro.claims.claim import Claim, Extract
+from panpan.repro.kit import compare
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from tests.repro.toy_kits import check_of, receipt_of
+
+OUTPUT = "\x1b[32mloss: 0.5\x1b[0m\r\nloss: 0.25\nscore 83.1 % (5)\nscore: none\n, n = 1,234.5\nF1\tx\n"
+FILES = {
+    "m.json": '{"test": {"acc": 0.830, "n": 1e-3, "a.b": {"c": "12,5"}}, "folds": [1, 2.50], "is": true, "no": NaN}',
+    "n.json": "41.50",
+    "bad.json": "{",
+    "t.csv": "\ufeffmethod;f1;p\nours;35.6;0.10\ntheirs;-0.5;1\nthird;30;0.2\n",
+    "twice.csv": "a,a,b\n1,2,3\n",
+    "log/l.txt": "epoch 1: 3\nepoch 2: 4\n",
+}
+EXTRACTS: list[dict[str, Any]] = [
+    *[{"output": pattern} for pattern in ("loss: (.*)", "score ([^(]*)", "score: (.*)", r"n = (\S+)", "gone (.)")],
+    *[{"output": pattern} for pattern in ("^F1\t(x)|^F1\t(y)", "(?:loss: (0.2)5)|score", "loss: ([0-9.]+)$")],
+    *[{"json": "m.json", "at": at} for at in ("test.acc", "test.n", "test.a.b.c", "folds.1", "folds.-1", "folds.2")],
+    *[{"json": "m.json", "at": at} for at in ("is", "no", "test", "test.acc.x")],
+    *[{"json": name} for name in ("n.json", "bad.json", "gone.json", "../m.json", "link.json")],
+    *[{"csv": "t.csv", "where": where, "column": "f1"} for where in ({"method": "ours"}, {"p": "0.1"}, {"p": "1.0"})],
+    *[{"csv": "t.csv", "where": {"method": "theirs"}, "column": column} for column in ("f1", "p", "method", "gone")],
+    *[{"csv": "t.csv", "where": {}, "column": "f1"}, {"csv": "twice.csv", "where": {}, "column": "a"}],
+    *[{"csv": "twice.csv", "where": {}, "column": "b"}, {"csv": "t.csv", "where": {"gone": "1"}, "column": "f1"}],
+    *[{"file": name, "match": r"epoch \d: (\d)"} for name in ("log/l.txt", "gone.txt", "m.json", "log")],
+]
+
+
+async def test_numbers_are_found_where_a_check_finds_them(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (tmp_path / "m.json").write_text("1")
+    (folder / "link.json").symlink_to(tmp_path / "m.json")
+    output = tmp_path / "output.txt"
+    output.write_bytes(OUTPUT.encode())
+
+    theirs = await find_numbers([Extract.model_validate(one) for one in EXTRACTS], folder, output, CommandSandbox())
+    ours = [_number(one, folder, output) for one in EXTRACTS]
+
+    assert ours == [one.number for one in theirs]
+    assert sum(map(bool, ours)) >= 15
+
+
+def _number(extract: dict[str, Any], folder: Path, output: Path) -> str:
+    try:
+        return compare.find_number(extract, folder, output)
+    except compare.NoNumberError as error:
+        return "" if str(error) else "no reason"
+
+
+@given(st.text("0123456789.,'-\u2212+eE%± x^\u00d7·()\u2009\u00a0⁻²", max_size=12))
+def test_read_number_agrees_with_that_of_checks(text: str) -> None:
+    theirs = written_number.read_number(text)
+    ours = compare.read_number(text)
+
+    assert str(ours) == str(theirs.value if theirs else None)
+
+
+@pytest.mark.parametrize(
+    "text", ["1,234.5", "83.1 %", "1e-3", "\u22120.5", "0,5", "1.2 \u00d7 10⁻³", "83.1 ± 0.3", "1" * 300, "nan"]
+)
+def test_read_number_agrees_on_what_people_write(text: str) -> None:
+    theirs = written_number.read_number(text)
+
+    assert str(compare.read_number(text)) == str(theirs.value if theirs else None)
+
+
+NUMBERS = st.integers(340, 360).map(lambda number: f"{number / 100:.2f}")
+TOLERANCES = st.sampled_from([{}, {"absolute": 0.02}, {"relative": 0.01}, {"exact": True}, {"runs": 3}])
+
+
+@st.composite
+def repeated_runs(draw: st.DrawFn) -> tuple[Claim, list[ClaimRun]]:
+    """Return a claim and its runs; each seed gives the same number each time."""
+    takes_seed = draw(st.booleans())
+    seeds = [None] if not takes_seed else draw(st.lists(st.integers(0, 4), min_size=1, max_size=5, unique=True))
+    fields = {
+        "id": "toy",
+        "value": draw(NUMBERS),
+        "command": "run {seed}" if takes_seed else "run",
+        "extract": {"output": "(.*)", "scale": draw(st.sampled_from([1.0, 0.1]))},
+        "tolerance": draw(TOLERANCES),
+        "seed": draw(st.sampled_from([None, 0, 1])),
+        "seeds": draw(st.sampled_from([(), (1, 0)])),
+        "spread": draw(st.sampled_from([None, 0.03])),
+    }
+    runs = [
+        ClaimRun(seed=seed, attempt=attempt, number=number, receipt=receipt_of(seed or 0))
+        for seed, number in [(seed, draw(NUMBERS)) for seed in seeds]
+        for attempt in (1, 2)
+    ]
+    return Claim.model_validate(fields), runs
+
+
+@given(repeated_runs())
+def test_same_numbers_get_the_verdict_of_the_check(given: tuple[Claim, list[ClaimRun]]) -> None:
+    claim, runs = given
+    judged = judge_all([claim], {"toy": runs}, obstacles={})[0]
+
+    again = [(run.seed, run.number) for run in runs if run.attempt == 1]
+    verdict, reason = compare.judge(judged.model_dump(mode="json", by_alias=True), again)
+
+    assert (verdict, bool(reason)) == (judged.verdict, True)
+
+
+def test_other_number_than_in_the_check_is_no_deviation() -> None:
+    judgement = check_of("").model_dump(mode="json", by_alias=True)["judgements"][2]
+
+    assert compare.judge(judgement, [(0, "35.6")])[0] == "deviates"
+    assert compare.judge(judgement, [(0, "34.2")])[0] == "not reproducible"
+    assert compare.judge(judgement, [(0, "36.5")])[0] == "reproduced"
+    assert compare.judge(judgement, [(0, "")])[0] == "not run"
+
+
+def test_runs_of_names_each_command_and_seed_once() -> None:
+    runs = compare.runs_of(check_of("").model_dump(mode="json", by_alias=True))
+
+    assert [(run["command"], run["claims"]) for run in runs] == [
+        ("python experiment.py 0", [0, 1, 2]),
+        ("python experiment.py 1", [1]),
+        ("python experiment.py 2", [1]),
+    ]
+    assert runs[0]["files"] == ["out/metrics.json", "table.csv"]
+
+
+def test_program_imports_the_standard_library_alone() -> None:
+    tree = ast.parse(Path(compare.__file__).read_text())
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+
+    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names
+
+
+def test_installed_compares_versions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = tmp_path / "requirements.txt"
+    versions = {name: compare.metadata.version(name) for name in ("pytest", "anyio")}
+    lines = [f"{name}=={version} \\\n    --hash=sha256:00\n" for name, version in versions.items()]
+    for extra, code in (("", 0), ("# a comment\n", 0), ("anyio==0.0.1\n", 1), ("anyio>=1\n", 1), ("no-such==1\n", 1)):
+        lock.write_text("".join(lines) + extra)
+        assert compare.main(["installed", str(lock)]) == code
+    assert capsys.readouterr().out == ""
+
+
+def test_data_tells_missing_and_changed_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text("abc")
+    listing = tmp_path / "data.sha256"
+    digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # FIPS 180-2, example B.1
+    listing.write_text(f"{digest}  a.csv\n")
+    assert compare.main(["data", str(listing), str(tmp_path)]) == 0
+    (tmp_path / "a.csv").write_text("abd")
+    assert compare.main(["data", str(listing), str(tmp_path)]) == 0
+    assert "a.csv is not the file of the check" in capsys.readouterr().out
+    (tmp_path / "a.csv").unlink()
+    assert compare.main(["data", str(listing), str(tmp_path)]) == 2
+
+
+def test_results_of_links_and_pipes_are_no_numbers(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.json"
+    secret.write_text(json.dumps({"test": {"accuracy": 0.8}}))
+    place = tmp_path / "results/001"
+    (place / "files/out").mkdir(parents=True)
+    (place / "exit").write_text("0\n")
+    (place / "output.txt").write_text("mean: 2.5\n")
+    (place / "files/out/metrics.json").symlink_to(secret)
+
+    found = compare.results(check_of("").model_dump(mode="json", by_alias=True), tmp_path / "results")
+
+    assert found[0]["runs"] == [{"seed": 0, "number": "2.5", "problem": ""}]
+    assert "is not in the folder" in found[1]["runs"][0]["problem"]
+    assert "missing after the run" in found[2]["runs"][0]["problem"]
+
+
+def test_table_does_nothing_on_a_terminal() -> None:
+    outcome = {
+        "id": "a\x1b[2J",
+        "value": "1",
+        "verdict": "not run",
+        "reason": "b\x07",
+        "checked": "not run",
+        "runs": [],
+    }
+
+    assert "\x1b" not in compare.table([outcome])
+    assert "\x07" not in compare.table([outcome])

@@ -4,11 +4,13 @@ The rule: every text passes `PrivateWords.clean` on its way into a kit, and ever
 written. A kit in which `find` sees something is refused, so that a text that was forgotten does no harm.
 """
 
-import getpass
 import json
+import os
+import pwd
 import re
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -69,13 +71,13 @@ class PrivateWords:
             places: Further places, with their placeholders.
             environ: The user's environment.
         """
-        user, host = _user_name(environ), socket.gethostname()
-        home = {Path(environ["HOME"]): "[home]"} if environ.get("HOME", "").startswith("/") else {}
-        homes = {**home, user_home(): "[home]", **{Path(top, user): "[home]" for top in ("/home", "/Users") if user}}
-        own = {one: said for path, said in {**homes, **places}.items() for one in (path, canonical_path(path))}
-        names = {user: "[user]", user_home().name: "[user]", host: "[host]", host.partition(".")[0]: "[host]"}
-        names |= {environ[name]: said for name, said in _NAMES_OF_VARIABLES.items() if environ.get(name)}
-        return cls(own, names, known_secrets(environ))
+        users, hosts = _users(environ), _hosts(environ)
+        homes = [Path(environ["HOME"])] if environ.get("HOME", "").startswith("/") else []
+        homes += [user_home(), *(Path(top, user) for top in ("/home", "/Users") for user in users)]
+        named = {**dict.fromkeys(homes, "[home]"), **places}
+        known = {one: said for path, said in named.items() for one in (path, canonical_path(path))}
+        names = {**dict.fromkeys([*users, *(home.name for home in homes)], "[user]"), **dict.fromkeys(hosts, "[host]")}
+        return cls(known, names, known_secrets(environ))
 
     def clean(self, text: str) -> str:
         """Return a text with placeholders."""
@@ -104,7 +106,6 @@ class PrivateWords:
         return "" if self._redactor.redact(text) == text else "a key"
 
 
-_NAMES_OF_VARIABLES = {"USER": "[user]", "LOGNAME": "[user]", "USERNAME": "[user]", "HOSTNAME": "[host]"}
 _KINDS = {"[home]": "your home folder", "[user]": "your user name", "[host]": "the name of this machine"}
 
 
@@ -118,11 +119,16 @@ def is_private_place(path: str) -> bool:
     return any(is_telling(part) for part in path.split("/"))
 
 
-def _user_name(environ: Mapping[str, str]) -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user without a name
-        return environ.get("USER", "")
+def _users(environ: Mapping[str, str]) -> Sequence[str]:
+    names = [environ.get(name, "") for name in ("USER", "LOGNAME", "USERNAME")]
+    with suppress(KeyError):  # a user without a name
+        names.append(pwd.getpwuid(os.getuid()).pw_name)
+    return [name for name in names if name]
+
+
+def _hosts(environ: Mapping[str, str]) -> Sequence[str]:
+    names = [name for name in (environ.get("HOSTNAME", ""), socket.gethostname()) if name]
+    return [*names, *(name.partition(".")[0] for name in names)]
 
 
 def _spellings(word: str) -> str:
@@ -132,6 +138,8 @@ def _spellings(word: str) -> str:
 
 
 def _of_place(path: str) -> re.Pattern[str]:
+    if is_private_place(path):  # anything may stand around it, such as an option in -I/srv/group/include
+        return re.compile(_spellings(path), re.IGNORECASE)
     return re.compile(rf"(?<![\w.-])(?:{_spellings(path)})(?![\w-])", re.IGNORECASE)
 
 

@@ -1,42 +1,12 @@
 """Private words: none is left in a text that was cleaned, however it was written."""
 
-import json
-from pathlib import Path
-from urllib.parse import quote
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.repro.kit.private_words import PrivateWords, common_names, is_private_place, is_telling
+from tests.repro.private_samples import ENVIRON, PLACES, PRIVATE, SPELLINGS
 
-ENVIRON = {
-    "HOME": "/home/mcurie",
-    "USER": "mcurie",
-    "HOSTNAME": "kepler7.uni.example",
-    "WANDB_API_KEY": "0123456789abcdef01234567",
-    "PATH": "/usr/bin",
-}
-PLACES = {Path("/srv/groups/hadrons/paper"): "[folder]", Path("/data/jérôme x/source"): "[source]"}
-PRIVATE = {
-    "/home/mcurie": "[home]",
-    "/Users/mcurie": "[home]",
-    "/srv/groups/hadrons/paper": "[folder]",
-    "/data/jérôme x/source": "[source]",
-    "mcurie": "[user]",
-    "kepler7.uni.example": "[host]",
-    "kepler7": "[host]",
-    "0123456789abcdef01234567": "[redacted]",
-    "sk-ant-abcdefghijklmnop123456": "[redacted]",
-    "ghp_0123456789abcdefghij": "[redacted]",
-}
-SPELLINGS = {
-    "plain": str,
-    "upper": str.upper,
-    "JSON": lambda word: json.dumps(word)[1:-1],
-    "URL": quote,
-    "form": lambda word: quote(word, safe=""),
-}
 AROUND = st.text(st.sampled_from(" /.:=\"'\n,;()[]{}<>@-_|\\"), max_size=3)
 
 

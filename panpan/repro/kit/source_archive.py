@@ -75,9 +75,9 @@ async def archive_files(folder: Path, target: Path, left_out: Sequence[Path] = (
 
 
 async def _names(folder: Path) -> Sequence[str]:
-    if (folder / ".git").exists():
-        return (await list_files(folder)).files
-    return await to_thread.run_sync(lambda: [name for name in _walked(folder) if not is_generated(name)])
+    is_repository = await to_thread.run_sync((folder / ".git").exists)
+    names = (await list_files(folder)).files if is_repository else await to_thread.run_sync(list, _walked(folder))
+    return [name for name in names if not is_generated(name)]
 
 
 def _walked(folder: Path) -> Iterator[str]:

@@ -54,6 +54,8 @@ class Reproduction:
     """Files that runs wrote, such as `output.txt`, by the receipt's id and by name."""
     licence: str = ""
     """Address of the licence of the kit itself, or words."""
+    folders: Sequence[Path] = ()
+    """Further private folders, such as the one in which the user works."""
     keeps_names_in_source: bool = False
     """True if the user says that names of people and machines in the sources may be in the kit."""
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -62,7 +64,7 @@ class Reproduction:
     @property
     def words(self) -> PrivateWords:
         """Private words of this machine and these folders."""
-        places = {self.claims_file.parent: "[folder]", self.source: "[source]"}
+        places = {**dict.fromkeys([*self.folders, self.claims_file.parent], "[folder]"), self.source: "[source]"}
         return PrivateWords.of_machine(places, self.environ)
 
 

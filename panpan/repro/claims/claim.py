@@ -102,7 +102,7 @@ def _as_tolerance(value: Any) -> Any:
 class Extract(Table):
     """Place of the number after a run; exactly one of `output`, `json`, `csv`, `file`."""
 
-    model_config = ConfigDict(serialize_by_alias=True)
+    model_config = ConfigDict(serialize_by_alias=True)  # or a check that was written could not be read
 
     output: Text | None = None
     """Pattern (`re` syntax) with one group for the number, in what the command printed; the last match counts."""

@@ -55,7 +55,7 @@ def test_kit_is_a_process_run_crate(
     )
     check = check_of(toy_project(tmp_path / "source"), [toy_data()])
     if has_failed:
-        text = check.model_dump_json(by_alias=True).replace('"exit_code":0', '"exit_code":3')
+        text = check.model_dump_json().replace('"exit_code":0', '"exit_code":3')
         check = type(check).model_validate_json(text)
     kit = anyio.run(write_kit, check, facts, tmp_path / "kit")
     found = json.loads(run_in(readers, "crate_job.py", str(kit), str(context), str(tmp_path)))

@@ -104,6 +104,7 @@ def test_check_of_a_kit_is_read_again(kit: Path) -> None:
     assert [one.claim.id for one in check.judgements] == ["mean", "accuracy", "f1", "time"]
     assert check.judgements[1].claim.extract
     assert check.judgements[1].claim.extract.json_file == "out/metrics.json"
+    assert CheckReport.model_validate_json(check.model_dump_json()) == check
     assert len((kit / "receipts.jsonl").read_text().splitlines()) == 3
 
 
@@ -131,7 +132,7 @@ async def test_kit_replaces_an_older_one_and_nothing_else(tmp_path: Path) -> Non
     assert (tmp_path / "thesis/chapter.tex").exists()
 
 
-async def test_files_that_differ_from_the_commit_are_packed_as_they_are(tmp_path: Path) -> None:
+async def test_files_that_differ_from_the_commit_are_packed(tmp_path: Path) -> None:
     source = tmp_path / "source"
     commit = toy_project(source, has_data=False)
     (source / "experiment.py").write_text("changed")
@@ -211,7 +212,7 @@ def _with_texts(check: CheckReport, change: Any) -> CheckReport:
             return {key: changed(key, one) for key, one in value.items()}
         return [changed(name, one) for one in value] if isinstance(value, list) else value
 
-    return CheckReport.model_validate_json(json.dumps(changed("", check.model_dump(mode="json", by_alias=True))))
+    return CheckReport.model_validate_json(json.dumps(changed("", check.model_dump(mode="json"))))
 
 
 def _everything(kit: Path) -> str:

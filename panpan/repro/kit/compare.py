@@ -42,9 +42,10 @@ class NoNumberError(Exception):
 
 
 def runs_of(check: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the runs of a check that can be made again, each command and seed once.
+    """Return the runs of a check that are made again.
 
-    Each has `command`, `seed`, `timeout_s`, `files` that its claims need, and the numbers `claims` of judgements.
+    Each command and seed runs once; as often as in the check where that gave several numbers. Each run has `command`,
+    `seed`, `timeout_s`, `files` that its claims need, and the numbers `claims` of judgements.
     """
     found: dict[tuple[str, Any], dict[str, Any]] = {}
     for place, judgement in enumerate(check["judgements"]):
@@ -52,16 +53,15 @@ def runs_of(check: Mapping[str, Any]) -> list[dict[str, Any]]:
         for run in judgement["runs"]:
             if run.get("receipt") is None:
                 continue
-            seed = run.get("seed")
-            command = command_of(claim, seed)
-            one = found.setdefault(
-                (command, seed), {"command": command, "seed": seed, "timeout_s": 0.0, "files": [], "claims": []}
-            )
+            key = (command_of(claim, run.get("seed")), run.get("seed"))
+            new = {"command": key[0], "seed": key[1], "timeout_s": 0.0, "files": [], "claims": [], "times": 1}
+            one = found.setdefault(key, new)
             one["timeout_s"] = max(one["timeout_s"], claim["timeout_s"])
-            if place not in one["claims"]:
-                one["claims"].append(place)
+            one["claims"] += [place] if place not in one["claims"] else []
             one["files"] += [name for name in _files_of(claim.get("extract")) if name not in one["files"]]
-    return list(found.values())
+            numbers = [number for seed, number in _runs_before(judgement) if seed == key[1]]
+            one["times"] = max(one["times"], len(numbers) if len(set(map(read_number, numbers))) > 1 else 1)
+    return [run for run in found.values() for _ in range(run.pop("times"))]
 
 
 def run_name(number: int) -> str:
@@ -273,14 +273,17 @@ def _data_of(folder: Path, name: str) -> bytes:
 # Judging
 
 
-def judge(judgement: Mapping[str, Any], runs: Sequence[tuple[int | None, str]]) -> tuple[str, str]:
+def judge(
+    judgement: Mapping[str, Any], runs: Sequence[tuple[int | None, str]], data_problem: str = ""
+) -> tuple[str, str]:
     """Return the verdict of a claim and a sentence, from new runs beside those of the check.
 
     The rules are those of the check. That ran each command before, so that its numbers show what is deterministic.
 
     Args:
         judgement: The check's judgement of it.
-        runs: Seed and number of each new run, the first one first; the number is empty if there is none.
+        runs: Seed and number of each new run; the number is empty if there is none.
+        data_problem: Sentence about data that was not the paper's in the check; empty if there is none.
     """
     claim = judgement["claim"]
     if not runs:
@@ -288,43 +291,50 @@ def judge(judgement: Mapping[str, Any], runs: Sequence[tuple[int | None, str]]) 
     claimed, values = read_number(str(claim["value"])), _scaled(claim, runs)
     if claimed is None or not values:
         return "not run", "there is no number to compare"
-    here = _at_reference(claim, values)
-    if here is not None and abs(_EXACT.subtract(here, claimed)) <= _tolerance(claim, claimed):
-        return "reproduced", f"{here} here"
-    if _is_within_spread(claim, claimed, [value for _, value in values]):
-        return "within spread", f"the claimed value lies in the spread of {len(values)} runs or of the paper"
-    if here is None:
+    reference = _reference(claim, values)
+    here = values.get(reference, [])
+    shown = ", ".join(map(str, here))
+    near = [value for value in here if abs(_EXACT.subtract(value, claimed)) <= _tolerance(claim, claimed)]
+    if here and len(near) == len(here):
+        return "reproduced", f"{shown} here"
+    if _is_within_spread(claim, claimed, values, has_near=bool(near)):
+        return "within spread", "the claimed value lies in the spread of the runs or of the paper"
+    if data_problem:
+        return "not reproducible", f"{shown} here, with other data: {data_problem}"
+    before = _scaled(claim, _runs_before(judgement))
+    if any(len({*numbers, *before.get(seed, [])}) > 1 for seed, numbers in values.items()):
+        return "not reproducible", f"{shown} here, and the same command and seed give other numbers each time"
+    if not here:
         return "not run", f"the run with the paper's seed {claim['seed']} gave no number"
-    before = {value for seed, value in _scaled(claim, _runs_before(judgement)) if seed == values[0][0]}
-    if before - {values[0][1]} or len(before) > 1:
-        return "not reproducible", f"{here} here, and another number in the check with the same command and seed"
     if _SEED in claim["command"] and claim.get("seed") is None and len(values) < _FEW_SEEDS:
-        return "not run", f"{here} here; {len(values)} seeds decide nothing as the paper names none"
-    return "deviates", f"{here} here, as in the check"
+        return "not run", f"{shown} here; {len(values)} seeds decide nothing as the paper names none"
+    return "deviates", f"{shown} here, as in the check"
 
 
 def _runs_before(judgement: Mapping[str, Any]) -> list[tuple[int | None, str]]:
     return [(run.get("seed"), "" if run["problem"] else str(run["number"])) for run in judgement["runs"]]
 
 
-def _scaled(claim: Mapping[str, Any], runs: Sequence[tuple[int | None, str]]) -> list[tuple[int | None, Decimal]]:
-    """Return the numbers of runs in the unit of the claim; the one that counts first comes first."""
+def _scaled(claim: Mapping[str, Any], runs: Sequence[tuple[int | None, str]]) -> dict[int | None, list[Decimal]]:
+    """Return the numbers of each seed in the unit of the claim; all under None if the command takes no seed."""
     scale = Decimal(repr((claim.get("extract") or {}).get("scale", 1.0)))
-    read = [(seed, value) for seed, text in runs if (value := read_number(text)) is not None]
-    found = [(seed, value if scale == 1 else _EXACT.multiply(value, scale)) for seed, value in read]
-    return sorted(found, key=lambda one: one[0] != _reference_seed(claim))
+    found: dict[int | None, list[Decimal]] = {}
+    for seed, text in runs:
+        value = read_number(text)
+        if value is not None:
+            key = seed if _SEED in claim["command"] else None
+            found.setdefault(key, []).append(value if scale == 1 else _EXACT.multiply(value, scale))
+    return {seed: sorted(found[seed]) for seed in sorted(found, key=lambda seed: (seed is not None, seed or 0))}
 
 
-def _reference_seed(claim: Mapping[str, Any]) -> int | None:
-    """Return the seed that counts first: the paper's, else the first that is given, else 0."""
-    if claim.get("seed") is not None or _SEED not in claim["command"]:
-        return claim.get("seed") if _SEED in claim["command"] else None
-    return int(claim["seeds"][0]) if claim.get("seeds") else 0
-
-
-def _at_reference(claim: Mapping[str, Any], values: Sequence[tuple[int | None, Decimal]]) -> Decimal | None:
-    seed, value = values[0]
-    return value if seed == _reference_seed(claim) or claim.get("seed") is None else None
+def _reference(claim: Mapping[str, Any], values: Mapping[int | None, Sequence[Decimal]]) -> int | None:
+    """Return the seed that counts first: the paper's, else the first that is given, else 0, else one that ran."""
+    if _SEED not in claim["command"]:
+        return None
+    if claim.get("seed") is not None:
+        return int(claim["seed"])
+    first = int(claim["seeds"][0]) if claim.get("seeds") else 0
+    return first if first in values else next(iter(values))
 
 
 def _tolerance(claim: Mapping[str, Any], claimed: Decimal) -> Decimal:
@@ -343,9 +353,16 @@ def _half_of(claimed: Decimal) -> Decimal:
     return Decimal((0, (5,), _exponent(claimed) - 1))
 
 
-def _is_within_spread(claim: Mapping[str, Any], claimed: Decimal, values: Sequence[Decimal]) -> bool:
+def _is_within_spread(
+    claim: Mapping[str, Any], claimed: Decimal, by_seed: Mapping[Any, Sequence[Decimal]], *, has_near: bool
+) -> bool:
+    """True if some runs of a command that is not deterministic match, or the spread of runs or of the paper holds it.
+
+    A seed that gives the same number each time counts as one run.
+    """
     if (claim.get("tolerance") or {}).get("exact"):
         return False
+    values = [one for found in by_seed.values() for one in (found[:1] if found[0] == found[-1] else found)]
     half, count, spread = _half_of(claimed), len(values), claim.get("spread")
     with localcontext(_EXACT) as context:
         context.prec = 60
@@ -355,7 +372,7 @@ def _is_within_spread(claim: Mapping[str, Any], claimed: Decimal, values: Sequen
             variance = sum(sorted((value - mean) ** 2 for value in values), Decimal()) / (count - 1)
             width = Decimal(t_quantile(count - 1)) * (variance * (1 + Decimal(1) / count)).sqrt()
             low, high = mean - width, mean + width
-        if count > 1 and low - half <= claimed <= high + half:
+        if has_near or (count > 1 and low - half <= claimed <= high + half):
             return True
         return spread is not None and abs(mean - claimed) <= Decimal(repr(spread)) + half
 
@@ -390,13 +407,15 @@ _HOLDS = {"reproduced", "within spread"}
 
 def results(check: Mapping[str, Any], folder: Path) -> list[dict[str, Any]]:
     """Return the outcome of each claim of a check, from the results that reproduce.sh has gathered in a folder."""
+    problem = "; ".join(str(one["problem"]) for one in check.get("data") or () if one.get("problem"))
     found: dict[int, list[dict[str, Any]]] = {}
     for number, run in enumerate(runs_of(check), 1):
         place = folder / run_name(number)
         for index in run["claims"]:
             extract = check["judgements"][index]["claim"].get("extract")
             found.setdefault(index, []).append({"seed": run["seed"], **_number_after(place, extract)})
-    return [_outcome(judgement, found.get(index, [])) for index, judgement in enumerate(check["judgements"])]
+    every = enumerate(check["judgements"])
+    return [_outcome(judgement, found.get(index, []), problem) for index, judgement in every]
 
 
 def _number_after(place: Path, extract: Mapping[str, Any] | None) -> dict[str, str]:
@@ -410,8 +429,8 @@ def _number_after(place: Path, extract: Mapping[str, Any] | None) -> dict[str, s
     return {"number": number, "problem": ""}
 
 
-def _outcome(judgement: Mapping[str, Any], runs: list[dict[str, Any]]) -> dict[str, Any]:
-    verdict, reason = judge(judgement, [(run["seed"], run["number"]) for run in runs])
+def _outcome(judgement: Mapping[str, Any], runs: list[dict[str, Any]], data_problem: str) -> dict[str, Any]:
+    verdict, reason = judge(judgement, [(run["seed"], run["number"]) for run in runs], data_problem)
     if verdict == "not run" and runs and not any(run["number"] for run in runs):
         reason = runs[0]["problem"]
     return {

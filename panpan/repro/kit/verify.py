@@ -157,7 +157,7 @@ def _make_box(kit: Path, manifest: Manifest, box: Path, environ: Mapping[str, st
 
 
 async def _run(ground: Ground, manifest: Manifest, check: CheckReport, options: VerifyOptions) -> None:
-    runs = runs_of(check.model_dump(mode="json", by_alias=True))
+    runs = runs_of(check.model_dump(mode="json"))
     data = ("-d", str(canonical_path(options.data))) if options.data else ()
     box = ground.workspace
     command = Command(
@@ -181,7 +181,7 @@ async def _compared(ground: Ground, check: CheckReport) -> Sequence[Mapping[str,
     def write() -> None:
         own.mkdir()
         shutil.copyfile(Path(__file__).with_name("compare.py"), program)
-        listing.write_text(check.model_dump_json(by_alias=True), encoding="utf-8")
+        listing.write_text(check.model_dump_json(), encoding="utf-8")
 
     await to_thread.run_sync(write)
     words = ("python3", str(program), "table", str(listing), str(ground.workspace / "work/results"), str(found))

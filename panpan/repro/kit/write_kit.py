@@ -227,7 +227,7 @@ class _Writer:
     def _add_records(self) -> None:
         contents, check, reproduction = self._contents, self._check, self._reproduction
         contents.add_file("claims.toml", reproduction.claims_file)
-        contents.add_json("check.json", check.model_dump(mode="json", by_alias=True))
+        contents.add_json("check.json", check.model_dump(mode="json"))
         contents.add_table("claims.csv", _HEAD, map(_row, check.judgements))
         contents.add_lines("receipts.jsonl", (one.model_dump(mode="json") for one in self._receipts()))
         contents.add_text("data.sha256", "".join(f"{one.sha256}  {one.path}\n" for one in _listed(check.data)))
@@ -247,7 +247,7 @@ class _Writer:
 
     def _add_programs(self, facts: ScriptFacts, note: str) -> None:
         contents = self._contents
-        check = self._words.clean_value(self._check.model_dump(mode="json", by_alias=True))
+        check = self._words.clean_value(self._check.model_dump(mode="json"))
         contents.add_text("reproduce.sh", script(check, facts))
         (self._folder / "reproduce.sh").chmod(0o755)
         shutil.copyfile(_COMPARE, self._folder / "compare.py")

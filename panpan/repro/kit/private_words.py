@@ -21,6 +21,7 @@ from panpan.repro.checking.results import CheckReport
 from panpan.repro.claims.claim import Claims
 from panpan.system.files.canonical import canonical_path, user_home
 from panpan.system.text.redact import Redactor
+from panpan.types.dataclass import dataclass
 
 MIN_NAME_CHARS = 3
 """Shorter names of users and hosts are left: they would blank ordinary words."""
@@ -29,6 +30,8 @@ _COMMON_NAMES = """
     demo dev developer docker ec2-user experiment fedora guest home host lab lab1 linux local localhost localdomain mac
     machine main master me node node1 nobody jovyan paper project pyodide python research root runner science server
     source src student test tests ubuntu user username users vagrant vm vscode work worker workspace
+
+    media mnt nfs opt projects scratch shared srv storage tmp usr var volumes
 """
 """Names that tell nothing about a person or a machine, and that projects use for other things."""
 
@@ -56,12 +59,10 @@ class PrivateWords:
 
     def __init__(self, places: Mapping[Path, str], names: Mapping[str, str], secrets: Iterable[str] = ()) -> None:
         self._redactor = Redactor(secrets)
-        longest = sorted(((str(path), said) for path, said in places.items()), key=lambda one: -len(one[0]))
-        patterns = [(_of_place(path), said, is_private_place(path)) for path, said in longest if path != "/"]
-        self._places = [(pattern, said) for pattern, said, _ in patterns]
-        self._private_places = [(pattern, said) for pattern, said, is_private in patterns if is_private]
+        longest = sorted(places.items(), key=lambda one: -len(str(one[0])))
+        self._places = [_place(str(path), said) for path, said in longest if path != Path("/")]
         told = [(name, said) for name, said in names.items() if is_telling(name)]
-        self._names = [(_of_name(name), said) for name, said in sorted(told, key=lambda one: -len(one[0]))]
+        self._names = [_name(name, said) for name, said in sorted(told, key=lambda one: -len(one[0]))]
 
     @classmethod
     def of_machine(cls, places: Mapping[Path, str], environ: Mapping[str, str]) -> "PrivateWords":
@@ -81,8 +82,8 @@ class PrivateWords:
 
     def clean(self, text: str) -> str:
         """Return a text with placeholders."""
-        for pattern, said in (*self._places, *self._names):
-            text = pattern.sub(said, text)
+        for word in (*self._places, *self._names):
+            text = word.pattern.sub(word.placeholder, text)
         return self._redactor.redact(text)
 
     def clean_value(self, value: Any) -> Any:
@@ -100,9 +101,11 @@ class PrivateWords:
             text: The text.
             with_names: False if names of people and machines do not count.
         """
-        for pattern, said in (*self._private_places, *(self._names if with_names else ())):
-            if pattern.search(text):
-                return _KINDS.get(said, "a private folder")
+        lowered = text.lower()
+        for word in (*self._places, *(self._names if with_names else ())):
+            # the look for plain texts is ten times as quick, and almost all texts hold none
+            if word.tells and any(one in lowered for one in word.spellings) and word.pattern.search(text):
+                return _KINDS.get(word.placeholder, "a private folder")
         return "" if self._redactor.redact(text) == text else "a key"
 
 
@@ -131,18 +134,37 @@ def _hosts(environ: Mapping[str, str]) -> Sequence[str]:
     return [*names, *(name.partition(".")[0] for name in names)]
 
 
-def _spellings(word: str) -> str:
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A private word."""
+
+    spellings: Sequence[str]
+    """Ways in which it is written, in small letters."""
+    pattern: re.Pattern[str]
+    placeholder: str
+    tells: bool = True
+    """False if it tells nothing, so that it may stand in a kit where nobody could replace it."""
+
+
+def _spellings(word: str) -> Sequence[str]:
     as_json = {json.dumps(word)[1:-1], json.dumps(word, ensure_ascii=False)[1:-1]}
     found = {word, *as_json, quote(word, errors="replace"), quote(word, safe="", errors="replace")}
-    return "|".join(map(re.escape, sorted(found, key=lambda one: (-len(one), one))))
+    return sorted(found, key=lambda one: (-len(one), one))
 
 
-def _of_place(path: str) -> re.Pattern[str]:
-    if is_private_place(path):  # anything may stand around it, such as an option in -I/srv/group/include
-        return re.compile(_spellings(path), re.IGNORECASE)
-    return re.compile(rf"(?<![\w.-])(?:{_spellings(path)})(?![\w-])", re.IGNORECASE)
+def _place(path: str, placeholder: str) -> _Word:
+    tells = is_private_place(path)
+    # anything may stand around a place that tells, such as an option in -I/srv/group/include
+    return _word(path, placeholder, tells=tells) if tells else _word(path, placeholder, r"\w.-", r"\w-", tells=False)
 
 
-def _of_name(name: str) -> re.Pattern[str]:
+def _name(name: str, placeholder: str) -> _Word:
     # only letters and digits make a longer name of it: behind a hyphen or an underscore it is still the same one
-    return re.compile(rf"(?<![^\W_])(?:{_spellings(name)})(?![^\W_])", re.IGNORECASE)
+    return _word(name, placeholder, r"^\W_", r"^\W_")
+
+
+def _word(word: str, placeholder: str, before: str = "", after: str = "", *, tells: bool = True) -> _Word:
+    spellings = _spellings(word)
+    choice = f"(?:{'|'.join(map(re.escape, spellings))})"
+    pattern = (f"(?<![{before}])" if before else "") + choice + (f"(?![{after}])" if after else "")
+    return _Word([one.lower() for one in spellings], re.compile(pattern, re.IGNORECASE), placeholder, tells)

@@ -24,7 +24,6 @@ from panpan.session.stored.progress import SessionProgress, progress_of
 from panpan.system.files.canonical import canonical_path
 from panpan.types.dataclass import dataclass
 
-AGENT = "reproduce"
 MAX_FAILURES = 3
 _PAUSES_S = (5.0, 20.0, 60.0)
 _YES = ("y", "yes")
@@ -147,13 +146,13 @@ class ModelRuns:
         return await self._after(step, work, judge(end, stops_at_questions=True, knows_unfinished=True))
 
     def _flags(self, step: ModelStep) -> Sequence[str]:
-        words = ["--agent", AGENT, "--permission-mode", "auto", "--when-asked", "stop", "--unfinished", "unclear"]
+        words = ["--permission-mode", "auto", "--when-asked", "stop", "--unfinished", "unclear"]
         others = [work.usd or 0.0 for name, work in self.state.work.items() if name != step]
         if self._options.max_usd is not None:
             left = self._options.max_usd - sum(others)
             if left <= 0:
                 raise BudgetError(f"the {self._options.max_usd:g} dollars are used up; give more with --max-usd")
-            words += ["--max-budget-usd", f"{left:.6f}"]
+            words += ["--max-budget-usd", f"{left:.12f}".rstrip("0")]
         if self._options.says_yes:
             words += ["--yes"]
         return (*words, "--end-with-parent")

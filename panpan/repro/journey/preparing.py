@@ -81,21 +81,17 @@ async def _usable_draft(
     folder: ReproductionFolder, runs: ModelRuns, about: str, before: Claims, flags: Sequence[str]
 ) -> Merged:
     """Return what counts of the draft; tell the model what is wrong with it as long as that may help."""
-    for number in range(1, MAX_TRIES + 1):
+    for number in range(1, MAX_TRIES + 2):
         try:
-            draft = await to_thread.run_sync(load_claims, folder.draft)
+            return merged(before, (await to_thread.run_sync(load_claims, folder.draft)).claims)
         except ConfigError as error:
+            if number > MAX_TRIES:
+                raise ConfigError(
+                    f"the model left a file that cannot be used: {error}; mend {folder.draft_file}, then begin again"
+                ) from error
             message = f"The file {folder.draft_file} is not right ({number} of {MAX_TRIES}): {error}. Mend it."
-            await runs.ask("prepare", about, message, flags)
-            continue
-        return merged(before, draft.claims)
-    try:
-        draft = await to_thread.run_sync(load_claims, folder.draft)
-    except ConfigError as error:
-        raise ConfigError(
-            f"the model left a file that cannot be used: {error}; mend {folder.draft_file}, then begin again"
-        ) from error
-    return merged(before, draft.claims)
+        await runs.ask("prepare", about, message, flags)
+    raise AssertionError("the last try returns or raises")
 
 
 def _write_draft(folder: ReproductionFolder, data: bytes) -> None:

@@ -48,6 +48,12 @@ class Place:
         }
         self.said: list[str] = []
 
+    def write_settings(self, text: str) -> None:
+        """Write the settings of the user."""
+        settings = Path(self.env["PANPAN_HOME"], "settings.toml")
+        settings.parent.mkdir()
+        settings.write_text(text)
+
     async def prepare(self, **options: Any) -> Claims:
         """Prepare the claims, and return them."""
         state = self.folder.state() or JourneyState()
@@ -231,9 +237,7 @@ async def test_provider_that_fails_is_tried_again_three_times(tmp_path: Path) ->
 
     with serving([HttpError(500)] * 4) as server:
         place = Place(tmp_path, server)
-        settings = Path(place.env["PANPAN_HOME"], "settings.toml")
-        settings.parent.mkdir()
-        settings.write_text("[retry]\nmax_tries = 1\n")
+        place.write_settings("[retry]\nmax_tries = 1\n")
         with pytest.raises(PanpanError, match="after 4 failed runs"):
             await place.prepare(sleep=no_sleep)
 

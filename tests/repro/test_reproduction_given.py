@@ -1,4 +1,4 @@
-"""What users name on the command line of a reproduction."""
+"""Repositories, folders and papers as users name them on the command line."""
 
 from pathlib import Path
 

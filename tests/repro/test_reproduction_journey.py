@@ -13,6 +13,7 @@ from panpan.repro.checking.results import CheckReport, Judgement
 from panpan.repro.claims.claim import Claim, Claims
 from panpan.repro.claims.claims_file import claims_text
 from panpan.repro.journey.journey import Journey, JourneyEnd, JourneyOptions
+from panpan.repro.journey.reproduction_folder import ReproductionFolder
 from tests.fakes.campaign import git
 from tests.fakes.file_server import Files
 from tests.fakes.outside import PUBLIC, Network, serving
@@ -28,6 +29,7 @@ class FakeParts:
     def __init__(self, claims: Claims | None = None, report: CheckReport = EVERY_VERDICT) -> None:
         self.steps: list[str] = []
         self.fails_at = ""
+        self.refuses_kit = False
         self._claims = claims
         self._report = report
 
@@ -42,9 +44,13 @@ class FakeParts:
         self._do("check")
         return self._report
 
-    async def write_kit(self, report: CheckReport, folder: Path) -> Path | None:
+    async def make_kit(
+        self, report: CheckReport, folder: ReproductionFolder, address: str, env: Mapping[str, str]
+    ) -> Path:
         self._do("kit")
-        return folder / "kit"
+        if self.refuses_kit:
+            raise ConfigError("the kit would hold the name of the user")
+        return folder.kit
 
     def _do(self, step: str) -> None:
         if step == self.fails_at:
@@ -221,3 +227,15 @@ async def test_damaged_state_says_what_to_do(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="damaged"):
         await run("robust-means-reproduction", tmp_path, FakeParts())
+
+
+async def test_refused_kit_leaves_the_report(tmp_path: Path) -> None:
+    toy_repository("robust-means", tmp_path)
+    parts = FakeParts(Claims(claim=(CLAIM,)))
+    parts.refuses_kit = True
+
+    end, said = await run("robust-means", tmp_path, parts)
+
+    assert end.kit is None
+    assert "kit: the kit would hold the name of the user" in said
+    assert (end.folder.path / "report.html").is_file()

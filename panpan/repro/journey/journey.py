@@ -13,7 +13,7 @@ from anyio import to_thread
 
 from panpan.batch.store.folder import write_whole
 from panpan.batch.store.lease import Lease
-from panpan.errors import AnswerNeededError, ConfigError, OutputError, PanpanError
+from panpan.errors import AnswerNeededError, ConfigError, OutputError, PanpanError, ToolError
 from panpan.repro.checking.check import CheckOptions
 from panpan.repro.checking.results import CheckReport
 from panpan.repro.claims.claims_file import NAME, load_claims
@@ -26,6 +26,7 @@ from panpan.repro.journey.preparing import is_prepared, prepare
 from panpan.repro.journey.report import ReproductionReport, Told, markdown_text
 from panpan.repro.journey.report_html import html_page
 from panpan.repro.journey.reproduction_folder import JourneyState, ReproductionFolder
+from panpan.repro.journey.source_changes import note_files_before, with_changes
 from panpan.system.files.canonical import canonical_path
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.web.network import WebNetwork
@@ -122,6 +123,7 @@ class Journey:
             state = await self._read(state)
             runs = self._model_runs(state)
             if runs is not None:
+                await note_files_before(self.folder)
                 await prepare(self.folder, runs, self._say)
             await self._require_claims()
             await self._parts.confirm(self.folder.path, self._options.says_yes, self._options.env)
@@ -179,6 +181,8 @@ class Journey:
             raise AnswerNeededError(
                 f"claims wait for confirmation; run panpan repro confirm {self.folder.path}, then the same command"
             )
+        check = await with_changes(self.folder, check)
+        await to_thread.run_sync(write_whole, self.folder.check_file, check.model_dump_json(indent=1).encode() + b"\n")
         return check
 
     async def _explain(self, check: CheckReport, runs: ModelRuns) -> None:
@@ -193,8 +197,15 @@ class Journey:
     async def _report(self, check: CheckReport, state: JourneyState) -> JourneyEnd:
         report = ReproductionReport(check, _told(state, check))
         await to_thread.run_sync(_write_report, self.folder, report)
-        kit = await self._parts.write_kit(check, self.folder.path)
-        return JourneyEnd(self.folder, report, kit)
+        return JourneyEnd(self.folder, report, await self._kit(check, state))
+
+    async def _kit(self, check: CheckReport, state: JourneyState) -> Path | None:
+        """Write the kit; without one, as where it would hold something private, the report is still there."""
+        try:
+            return await self._parts.make_kit(check, self.folder, state.source, self._options.env)
+        except (ConfigError, ToolError) as error:
+            self._say(f"kit: {error}")
+            return None
 
 
 def _of(text: str | None, cwd: Path, read: Callable[[str, Path], Given]) -> Given | None:

@@ -6,6 +6,8 @@ from typing import Protocol
 
 from panpan.repro.checking.check import CheckOptions, check
 from panpan.repro.checking.results import CheckReport
+from panpan.repro.journey.making_kit import make_kit
+from panpan.repro.journey.reproduction_folder import ReproductionFolder
 
 
 class Parts(Protocol):
@@ -24,7 +26,9 @@ class Parts(Protocol):
     async def check(self, folder: Path, options: CheckOptions, say: Callable[[str], None]) -> CheckReport:
         """Run the claims and judge them."""
 
-    async def write_kit(self, report: CheckReport, folder: Path) -> Path | None:
+    async def make_kit(
+        self, report: CheckReport, folder: ReproductionFolder, address: str, env: Mapping[str, str]
+    ) -> Path:
         """Write the kit, and return its folder."""
 
 
@@ -38,8 +42,10 @@ class _OwnParts:
     async def check(self, folder: Path, options: CheckOptions, say: Callable[[str], None]) -> CheckReport:
         return await check(folder, options, notify=say)
 
-    async def write_kit(self, report: CheckReport, folder: Path) -> Path | None:
-        raise NotImplementedError
+    async def make_kit(
+        self, report: CheckReport, folder: ReproductionFolder, address: str, env: Mapping[str, str]
+    ) -> Path:
+        return await make_kit(report, folder, address, env)
 
 
 OWN_PARTS: Parts = _OwnParts()

@@ -241,7 +241,7 @@ def _markdown(report: ReproductionReport) -> Iterator[str]:
         yield f"*{MODEL_NOTE}*\n"
         yield from (f"> {in_markdown(line)}" for line in text.splitlines())
         yield ""
-    yield from _list("Files that a model changed in the repository", report.written_here())
+    yield from _list("Changed files of the repository", report.written_here())
     if commands := list(report.commands()):
         yield "## Commands\n"
         yield from markdown_table(COMMAND_HEADS, commands)

@@ -58,7 +58,7 @@ def _body(report: ReproductionReport) -> Iterator[str]:
         yield f"<p>{escape(clean_for_terminal(text))}</p></aside>"
     if files := report.written_here():
         items = "".join(f"<li>{shown(shortened(one))}</li>" for one in files)
-        yield f'<h2>Files that a model changed in the repository</h2>\n<ul class="list">{items}</ul>'
+        yield f'<h2>Changed files of the repository</h2>\n<ul class="list">{items}</ul>'
     if commands := list(report.commands()):
         yield "<h2>Commands</h2>"
         yield from _table("Commands and their runs", "plain", COMMAND_HEADS, map(_command_row, commands))

@@ -6,6 +6,8 @@
         claims.toml         the claims; a person may edit it at any time
         draft/claims.toml   the copy that a model edits
         state.json          where the work is
+        files-before.json   the files of the repository before a model worked in it
+        prepare.jsonl  explain.jsonl   output of the model's runs
         campaign/           the runs
         check.json          the result of the check
         report.md  report.html
@@ -106,6 +108,10 @@ class ReproductionFolder:
     @property
     def state_file(self) -> Path:
         return self.path / STATE_FILE
+
+    @property
+    def check_file(self) -> Path:
+        return self.path / "check.json"
 
     @property
     def lease(self) -> Path:

@@ -1,0 +1,81 @@
+"""Changes of the repository while a model works in it, by the sizes and times of its files.
+
+The rule: what is there before the model begins is on the disk before it begins, so that a kill hides no change.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from anyio import to_thread
+
+from panpan.batch.attempts.project_copy import walked_files
+from panpan.batch.store.folder import write_whole
+from panpan.errors import ToolError
+from panpan.file_trees.listed_files import list_files
+from panpan.repro.checking.results import CheckReport
+from panpan.repro.journey.reproduction_folder import ReproductionFolder
+from panpan.system.files.canonical import canonical_path
+from panpan.system.files.read_file import read_regular_file
+
+_FILE = "files-before.json"
+_MAX_BYTES = 100_000_000
+
+_Seen: TypeAlias = Mapping[str, Sequence[int]]
+"""Size and times of each file, by its path."""
+
+
+async def note_files_before(folder: ReproductionFolder) -> None:
+    """Write down the files of the repository, unless that was done before.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    target = folder.path / _FILE
+    if not target.exists():
+        seen = await _seen(canonical_path(folder.source))
+        if seen is None:
+            return
+        await to_thread.run_sync(write_whole, target, json.dumps(seen).encode())
+
+
+async def with_changes(folder: ReproductionFolder, check: CheckReport) -> CheckReport:
+    """Return a check that names the files that differ from before the model began, as far as runs may read them."""
+    try:
+        before = json.loads(read_regular_file(folder.path / _FILE, max_bytes=_MAX_BYTES))
+    except (ToolError, ValueError):  # no model was asked
+        return check
+    now = await _seen(canonical_path(folder.source)) or {}
+    changed = sorted(path for path, seen in now.items() if list(seen) != before.get(path))
+    gone = sorted(before.keys() - now.keys())
+    return check.model_copy(update={"written_here": (*_read_by_runs(check, changed), *gone)})
+
+
+def _read_by_runs(check: CheckReport, changed: Sequence[str]) -> Sequence[str]:
+    """Leave out files that no run has opened, if it is known what each has opened."""
+    receipts = [run.receipt for one in check.judgements for run in one.runs if run.receipt is not None]
+    if any(one.inputs_are != "opened" or one.more_files for one in receipts):
+        return changed
+    opened = {digest.path for one in receipts for digest in one.inputs}
+    return [path for path in changed if path in opened]
+
+
+async def _seen(top: Path) -> _Seen | None:
+    try:
+        listed = await list_files(top) if (top / ".git").exists() else await to_thread.run_sync(walked_files, top)
+    except ToolError:  # more files than can be listed
+        return None
+    return await to_thread.run_sync(_stats, top, listed.files)
+
+
+def _stats(top: Path, files: Sequence[str]) -> _Seen:
+    seen = {}
+    for path in files:
+        try:
+            status = os.lstat(top / path)
+        except OSError:  # a file that git knows and that is gone
+            continue
+        seen[path] = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return seen

@@ -69,7 +69,7 @@ async def fetch(
         await to_thread.run_sync(write_whole, folder.path / f"paper{suffix}", data)
         state = state.model_copy(update={"paper": paper.url or paper.text})
         await to_thread.run_sync(folder.write_state, state)
-        say(f"fetched the paper, {len(data):,} bytes")
+        say(f"paper: {paper.url or paper.text}, {len(data):,} bytes")
     return state
 
 

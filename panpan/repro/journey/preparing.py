@@ -22,7 +22,7 @@ from panpan.repro.claims.claims_file import (
     save_claims,
     with_changes,
 )
-from panpan.repro.journey.claims_draft import MODEL_FIELDS, Merged, incomplete, merged
+from panpan.repro.journey.claims_draft import MODEL_FIELDS, Merged, has_number, incomplete, merged
 from panpan.repro.journey.model_runs import ModelRuns
 from panpan.repro.journey.reproduction_folder import ReproductionFolder
 from panpan.system.files.folder_tree import make_folders
@@ -67,8 +67,8 @@ async def prepare(folder: ReproductionFolder, runs: ModelRuns, say: Callable[[st
     for refused in result.refused:
         say(f"prepare: not taken from the model: {refused}")
     await to_thread.run_sync(_write_merged, before, result.claims)
-    left = len(result.incomplete)
-    say(f"prepare: {len(result.claims.claim) - left} of {len(result.claims.claim)} claims have what a run needs")
+    total = sum(map(has_number, result.claims.claim))
+    say(f"prepare: {total - len(result.incomplete)} of {total} numbers have what a run needs")
 
 
 def digest_of(claims: Claims) -> str:

@@ -59,6 +59,7 @@ OF_USERS = {
     "hooks/hooks.json", "mcp.json", "plugin.json", "docs/check.md", "skills/deploy/SKILL.md", "check.sh",
     "marketplace.json", "DIGEST.json", "plugins.json", "panpan.json",
     "report.md", "state/campaign.json", "state/running.json", "state/ID/attempt-N/result.json",
+    "results/metrics.json", "reproduce.sh",
 }  # fmt: skip
 POINTS = [name for name, value in vars(Hook).items() if callable(value) and not name.startswith("_")]
 
@@ -142,7 +143,7 @@ def test_readme_code_is_the_code() -> None:
 
 
 def test_settings_of_the_pages_exist() -> None:
-    pages = [page for page in PAGES if page.stem != "campaigns"]  # whose examples are campaigns
+    pages = [page for page in PAGES if page.stem not in ("campaigns", "reproduction")]  # which have files of their own
     examples = [block for page in pages for block in blocks(page, "toml") if "pyproject.toml" not in block]
     sources = [parse_settings(one.encode(), Path("settings.toml"), "user") for one in examples]
 

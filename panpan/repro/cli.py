@@ -135,7 +135,9 @@ def verify_command(kit: Path, form: str, data: Path | None, has_network: bool) -
               help="Skip claims whose run takes longer.")  # fmt: skip
 @click.option("--on", metavar="WHERE", help="Machines, as for panpan batch run.")
 @click.option("--answer", metavar="TEXT", help="Answer the question at which the model stopped; yes allows a call.")
-@click.option("-y", "--yes", "says_yes", is_flag=True, help="Confirm all claims, and allow all calls of the model.")
+@click.option("--trust", "trusts", is_flag=True, help="Trust the setup of claims.toml in this run.")
+@click.option("-y", "--yes", "says_yes", is_flag=True,
+              help="Run claims that nobody has confirmed, and allow the calls of the model.")  # fmt: skip
 @_FORMAT
 def reproduce(given: str, form: str, **options: Any) -> int:
     """Reproduce the numbers of a paper: fetch, read, prepare, run, judge, report.

@@ -37,7 +37,7 @@ class FakeParts:
         self._do(f"propose {paper.name}")
         return claims_text(self._claims).encode() if self._claims is not None else None
 
-    async def confirm(self, folder: Path, says_yes: bool, env: Mapping[str, str]) -> None:
+    async def confirm(self, folder: Path, env: Mapping[str, str], *, trusts: bool) -> None:
         self._do("confirm")
 
     async def check(self, folder: Path, options: CheckOptions, say: Callable[[str], None]) -> CheckReport:

@@ -21,7 +21,7 @@ from panpan.repro.journey.explaining import explain, explanation_of
 from panpan.repro.journey.fetching import fetch
 from panpan.repro.journey.given import Given, read_given, read_paper, read_repository
 from panpan.repro.journey.model_runs import ModelOptions, ModelRuns
-from panpan.repro.journey.parts import OWN_PARTS, Parts
+from panpan.repro.journey.parts import Parts
 from panpan.repro.journey.preparing import is_prepared, prepare
 from panpan.repro.journey.report import ReproductionReport, Told, markdown_text
 from panpan.repro.journey.report_html import html_page
@@ -51,7 +51,9 @@ class JourneyOptions:
     model: ModelOptions | None = ModelOptions()
     """None if no model is asked."""
     says_yes: bool = False
-    """True if claims and commands are confirmed without a question."""
+    """True if claims run that nobody has confirmed, without a question."""
+    trusts: bool = False
+    """True if the setup of claims.toml runs without a question."""
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
@@ -84,7 +86,7 @@ class Journey:
         options: JourneyOptions,
         say: Callable[[str], None],
         *,
-        parts: Parts = OWN_PARTS,
+        parts: Parts,
         network: WebNetwork | None = None,
     ) -> None:
         self._options = options
@@ -126,7 +128,8 @@ class Journey:
                 await note_files_before(self.folder)
                 await prepare(self.folder, runs, self._say)
             await self._require_claims()
-            await self._parts.confirm(self.folder.path, self._options.says_yes, self._options.env)
+            if not self._options.says_yes:
+                await self._parts.confirm(self.folder.path, self._options.env, trusts=self._options.trusts)
             check = await self._check()
             if runs is not None:
                 await self._explain(check, runs)
@@ -195,7 +198,7 @@ class Journey:
             self._say(f"explain: {error}; the report has no explanation")
 
     async def _report(self, check: CheckReport, state: JourneyState) -> JourneyEnd:
-        report = ReproductionReport(check, _told(state, check))
+        report = ReproductionReport(check, _told(state, check, is_confirmed=not self._options.says_yes))
         await to_thread.run_sync(_write_report, self.folder, report)
         return JourneyEnd(self.folder, report, await self._kit(check, state))
 
@@ -232,13 +235,13 @@ def _make(folder: Path) -> None:
         raise OutputError(f"{folder} cannot be made: {error.strerror}") from error
 
 
-def _told(state: JourneyState, check: CheckReport) -> Told:
+def _told(state: JourneyState, check: CheckReport, *, is_confirmed: bool) -> Told:
     prepare, explained = state.work.get("prepare"), state.work.get("explain")
     works = [work for work in (prepare, explained) if work is not None]
     costs = [work.usd for work in works]
     return Told(
         paper=state.paper,
-        claims_from=state.claims_from,
+        claims_from=state.claims_from if is_confirmed else f"{state.claims_from}; nobody had to confirm them (--yes)",
         model=works[0].model or "the one of the settings" if works else "",
         explanation=explanation_of(check, state),
         preparation=prepare.text if prepare is not None else "",

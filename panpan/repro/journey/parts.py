@@ -1,13 +1,29 @@
 """Parts of the journey that other packages do. Tests give their own."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from anyio import to_thread
+
+from panpan.cli_kit.questions import TerminalQuestions
+from panpan.config.file_trust import Ask
+from panpan.config.locations import panpan_home
+from panpan.errors import AnswerNeededError, ConfigError, ToolError
 from panpan.repro.checking.check import CheckOptions, check
+from panpan.repro.checking.judging import obstacle_of
 from panpan.repro.checking.results import CheckReport
+from panpan.repro.claims.claims_file import load_claims
+from panpan.repro.claims.claims_trust import require_trust
+from panpan.repro.claims.confirmations import Confirmations
 from panpan.repro.journey.making_kit import make_kit
 from panpan.repro.journey.reproduction_folder import ReproductionFolder
+from panpan.repro.papers.confirming import confirm
+from panpan.repro.papers.proposals import propose, proposed_text
+from panpan.repro.papers.tables import MAX_BYTES, read_paper
+from panpan.session.command import Option
+from panpan.system.files.read_file import read_users_file
 
 
 class Parts(Protocol):
@@ -16,11 +32,12 @@ class Parts(Protocol):
     async def propose(self, paper: Path) -> bytes | None:
         """Return a claims.toml with what the tables of a paper say; None if they have no numbers."""
 
-    async def confirm(self, folder: Path, says_yes: bool, env: Mapping[str, str]) -> None:
-        """Let the user confirm the claims of a folder.
+    async def confirm(self, folder: Path, env: Mapping[str, str], *, trusts: bool) -> None:
+        """Let the user confirm the claims of a folder, and look at what else would run.
 
         Raises:
             AnswerNeededError: They have not, or there is no terminal.
+            ConfigError: They do not trust it.
         """
 
     async def check(self, folder: Path, options: CheckOptions, say: Callable[[str], None]) -> CheckReport:
@@ -32,20 +49,54 @@ class Parts(Protocol):
         """Write the kit, and return its folder."""
 
 
-class _OwnParts:
-    async def propose(self, paper: Path) -> bytes | None:
-        raise NotImplementedError
+class OwnParts:
+    """The work as panpan does it.
 
-    async def confirm(self, folder: Path, says_yes: bool, env: Mapping[str, str]) -> None:
-        raise NotImplementedError
+    Args:
+        can_ask: True if the user is at a terminal, which nothing else writes to.
+    """
+
+    def __init__(self, *, can_ask: bool) -> None:
+        self._can_ask = can_ask
+
+    async def propose(self, paper: Path) -> bytes | None:
+        """Read the tables of a paper."""
+        try:
+            data = await to_thread.run_sync(lambda: read_users_file(str(paper), max_bytes=MAX_BYTES))
+        except ToolError as error:
+            raise ConfigError(str(error)) from error
+        found = propose(await read_paper(data, paper.name), paper.name)
+        return proposed_text(found) if found.claims.claim else None
+
+    async def confirm(self, folder: Path, env: Mapping[str, str], *, trusts: bool) -> None:
+        """Ask about claims that wait, and about a setup, which no claim shows."""
+        home = panpan_home(env, folder)
+        file = await to_thread.run_sync(load_claims, folder)
+        able = [claim for claim in file.claims.claim if obstacle_of(claim, is_confirmed=True) is None]
+        if waiting := await to_thread.run_sync(Confirmations(folder, home).waiting, able):
+            if not self._can_ask:
+                raise AnswerNeededError(
+                    f"{len(waiting):,} claims of {file.path} wait for you; on a terminal, run: panpan repro confirm "
+                    f"{folder}, or run them unconfirmed with --yes"
+                )
+            await confirm(folder, env=env, questions=TerminalQuestions())
+            file = await to_thread.run_sync(load_claims, folder)
+        if file.claims.environment.setup is not None:
+            ask: Ask | None = _ask if self._can_ask else None
+            await require_trust(file, home, trusts=trusts, ask=ask)
 
     async def check(self, folder: Path, options: CheckOptions, say: Callable[[str], None]) -> CheckReport:
-        return await check(folder, options, notify=say)
+        """Run what the user has confirmed."""
+        confirmations = Confirmations(folder, panpan_home(options.env, folder))
+        return await check(folder, replace(options, confirms=confirmations.confirms), notify=say)
 
     async def make_kit(
         self, report: CheckReport, folder: ReproductionFolder, address: str, env: Mapping[str, str]
     ) -> Path:
+        """Write the kit."""
         return await make_kit(report, folder, address, env)
 
 
-OWN_PARTS: Parts = _OwnParts()
+async def _ask(question: str) -> bool | None:
+    picked = await TerminalQuestions().choose(question, [Option("Yes"), Option("No")])
+    return None if picked is None else picked == 0

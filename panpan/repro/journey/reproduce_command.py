@@ -12,6 +12,7 @@ from panpan.cli_kit.failures import json_line
 from panpan.repro.checking.check import CheckOptions
 from panpan.repro.journey.journey import Journey, JourneyEnd, JourneyOptions
 from panpan.repro.journey.model_runs import ModelOptions
+from panpan.repro.journey.parts import OwnParts
 from panpan.repro.journey.report import claimed_text, label_of, measured_text
 from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import clean_line
@@ -32,7 +33,8 @@ async def reproduce(text: str, cwd: Path, form: str, given: Mapping[str, Any]) -
     Raises:
         PanpanError: A step failed, or waits for the user.
     """
-    journey = Journey(text, cwd, _options(given), _say)
+    can_ask = form == "text" and sys.stdin.isatty() and sys.stdout.isatty()
+    journey = Journey(text, cwd, _options(given), _say, parts=OwnParts(can_ask=can_ask))
     end = await journey.run()
     if form == "json":
         click.echo(json_line(_facts(end)), nl=False)
@@ -53,6 +55,7 @@ def _options(given: Mapping[str, Any]) -> JourneyOptions:
         checking=checking,
         model=None if given["without_model"] else model,
         says_yes=given["says_yes"],
+        trusts=given["trusts"],
     )
 
 

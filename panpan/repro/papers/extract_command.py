@@ -137,7 +137,7 @@ def _left_out(proposals: Proposals) -> Iterator[str]:
     if proposals.left_out:
         many = proposals.left_out != 1
         yield (
-            f"{proposals.left_out:,} cell{'s' * many} {'are' if many else 'is'} left out, not being one number, such as "
+            f"{proposals.left_out:,} cell{'s' * many} {'are' if many else 'is'} left out, not being one number, as in "
             "`45.2 / 46.1`"
         )
     if proposals.beyond:

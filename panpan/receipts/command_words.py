@@ -18,12 +18,12 @@ _MAX_WORD_CHARS = 1_000
 _MOST_SEEDS = 20
 _MAX_SEED_CHARS = 100
 _UNPARSED = "what could not be parsed"
-_SEED_NAME = r"(?:[A-Za-z0-9_.-]*[_.-])?(?:seeds?|random[_-]?state)|[A-Za-z0-9_]*SEED[A-Za-z0-9_]*"
-_OPTION = compile_late(rf"--?({_SEED_NAME})(?:=(.*))?", re.IGNORECASE | re.DOTALL)
-_ASSIGNED = compile_late(rf"[+~]*({_SEED_NAME})=(.+)", re.IGNORECASE | re.DOTALL)
-_IN_SOURCE = compile_late(rf"(?:^|\s)({_SEED_NAME})=([^\s'\"$`;&|]+)", re.IGNORECASE)
-_VALUE = compile_late(r"[-+]?[0-9][0-9_., -]*|[0-9a-fA-F]{1,64}|random|none|\[[0-9, ]*\]|\{seed\}")
-_VARIABLE = compile_late(r"[A-Za-z0-9_]*SEED[A-Za-z0-9_]*")
+_SEED_NAME = r"(?i:(?:[a-z0-9_.-]*[_.-])?(?:seeds?|random[_-]?state))|[A-Z0-9_]*SEED[A-Z0-9_]*"
+_OPTION = compile_late(rf"--?({_SEED_NAME})(?:=(.*))?", re.DOTALL)
+_ASSIGNED = compile_late(rf"[+~]*({_SEED_NAME})=(.+)", re.DOTALL)
+_IN_SOURCE = compile_late(rf"(?:^|\s)({_SEED_NAME})=([^\s'\"$`;&|]+)")
+_VALUE = compile_late(r"[-+]?[0-9][0-9_., -]*|(?i:[0-9a-f]{1,64}|random|none)|\[[0-9, ]*\]|\{seed\}")
+_VARIABLE = compile_late(r"[A-Z0-9_]*SEED[A-Z0-9_]*")
 
 
 def commands_of(line: str, argv: Sequence[str]) -> Words:

@@ -1,4 +1,4 @@
-"""What was seen of files while a command ran."""
+"""History of files while a command ran, by the events of inotify."""
 
 from dataclasses import field
 

@@ -19,7 +19,8 @@ from panpan.types.dataclass import dataclass
 _MOST_REPORTS = 2_000
 _MOST_TOTAL_BYTES = 60_000_000
 _MOST_FILES = 200
-_CLOCK_SLACK = timedelta(seconds=5)
+_CLOCK_SLACK = timedelta(seconds=1)
+"""Reports may leave the parts of a second out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def test_budget_turns_files_into_parts_and_leaves_out_the_rest(tmp_path: Path) -
     assert [found[path].how for path in paths] == ["whole", "parts", "left out", "left out"]
 
 
-def test_what_is_no_regular_file_is_left_out_at_once(tmp_path: Path) -> None:
+def test_fifos_sockets_and_links_are_left_out_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to("/etc/passwd")
     with socket.socket(socket.AF_UNIX) as server:

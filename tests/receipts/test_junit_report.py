@@ -99,7 +99,7 @@ def test_report_says_when_it_was_made(data: bytes) -> None:
         bytes(MAX_BYTES + 1),
     ],
 )
-def test_what_is_no_report_is_refused(data: bytes) -> None:
+def test_reader_refuses_what_is_no_report(data: bytes) -> None:
     with pytest.raises(NotAReportError):
         read_junit(data)
 

@@ -237,7 +237,7 @@ def test_kernel_tells_that_its_queue_is_full(tmp_path: Path) -> None:
     assert masks[-1] & OVERFLOW
 
 
-def test_without_inotify_nothing_is_complete(tmp_path: Path) -> None:
+def test_nothing_is_complete_without_inotify(tmp_path: Path) -> None:
     def missing() -> Inotify:
         raise OSError("there is no inotify here")
 

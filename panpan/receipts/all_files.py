@@ -42,6 +42,8 @@ async def read_all_files(roots: Sequence[Path], hidden: Collection[Path], digest
 
 async def _listed(root: Path, hidden: Collection[Path]) -> Sequence[str]:
     left_out = {str(folder) for folder in hidden}
+    if await to_thread.run_sync(root.is_file):
+        return [str(root)]
     try:
         found = await list_files(root)
     except (PanpanError, OSError):  # it is no repository

@@ -47,13 +47,14 @@ class Inotify:
         """Return the descriptor, which is readable while there are events."""
         return self._fd
 
-    def add(self, folder: str, mask: int = EVERYTHING) -> int:
-        """Watch a folder, which is no link, and return the number of its watch.
+    def add(self, path: str, *, only_folders: bool = True) -> int:
+        """Watch a folder, or also a file, which is no link, and return the number of the watch.
 
         Raises:
-            OSError: There is no such folder; ENOSPC if no more watches may be had.
+            OSError: There is none; ENOSPC if no more watches may be had.
         """
-        number: int = self._add(self._fd, os.fsencode(folder), mask | _ONLY_FOLDERS | _NO_LINKS | _NO_UNLINKED)
+        mask = EVERYTHING | _NO_LINKS | _NO_UNLINKED | (_ONLY_FOLDERS if only_folders else 0)
+        number: int = self._add(self._fd, os.fsencode(path), mask)
         return number
 
     def remove(self, number: int) -> None:

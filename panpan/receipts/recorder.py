@@ -1,7 +1,7 @@
 """Recording a command from just before its start to its end, whoever runs it."""
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -18,6 +18,7 @@ from panpan.receipts.environment_identity import Environments
 from panpan.receipts.file_events import FilesSeen
 from panpan.receipts.file_names import file_digest, named, storable
 from panpan.receipts.go_report import GoTestOutput
+from panpan.receipts.inotify import Inotify
 from panpan.receipts.inputs import InputFinder, InputsAndOutputs
 from panpan.receipts.kinds import built_files, kind_of
 from panpan.receipts.pytest_report import PytestReports, may_add_report
@@ -53,21 +54,30 @@ class CommandRecorder:
     """Makes the receipts of the commands of one workspace. Commands may run side by side.
 
     Args:
-        roots: Folders of the workspace, the main one first; canonical.
+        roots: Folders of the workspace, the main one first, and files that belong to it; canonical.
         scratch: A folder of our own for reports that test programs write; made when it is needed.
         hidden: Folders of the workspace that no receipt names.
         asks_pytest: True if pytest is asked for reports, by PYTEST_ADDOPTS.
+        open_inotify: Opens the interface of the kernel by which files are watched.
     """
 
     def __init__(
-        self, roots: Sequence[Path], scratch: Path, hidden: Sequence[Path] = (), *, asks_pytest: bool = True
+        self,
+        roots: Sequence[Path],
+        scratch: Path,
+        hidden: Sequence[Path] = (),
+        *,
+        asks_pytest: bool = True,
+        open_inotify: Callable[[], Inotify] = Inotify,
     ) -> None:
         self.roots = tuple(roots)
         self.digests = FileDigests()
         self._scratch = scratch
         self._hidden = (*hidden, scratch)
         self._asks_pytest = asks_pytest
-        self.watched = WatchedFiles([str(root) for root in roots], [str(folder) for folder in self._hidden])
+        self.watched = WatchedFiles(
+            [str(root) for root in roots], [str(folder) for folder in self._hidden], open_inotify=open_inotify
+        )
         self.files = InputFinder(self.roots, self._hidden, self.digests)
         self.environments = Environments(self.roots, self.digests)
 

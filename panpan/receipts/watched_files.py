@@ -175,6 +175,8 @@ class WatchedFiles:
         if inotify is None:
             return
         self._looked_through = 0
+        if is_root and os.path.isfile(top):  # noqa: PTH113 - a root may be a file, too
+            self._watch_file(inotify, top)
         for folder in walk_folders(top, self._hidden, is_root=is_root):
             self._looked_through += 1 + len(folder.files)
             if len(self._folders) >= self._most_watches or self._looked_through > MOST_ENTRIES:
@@ -191,6 +193,10 @@ class WatchedFiles:
             elif is_new and folder.kind == "environment":
                 for seen in self._active:
                     seen.environments.add(folder.path)
+
+    def _watch_file(self, inotify: Inotify, path: str) -> None:
+        with suppress(OSError):
+            self._folders[inotify.add(path, only_folders=False)] = path, "file"
 
     def _note_new_files(self, folder: str) -> None:
         """Note the files of a folder that has just come, now that it is watched: nobody saw what happened in it."""
@@ -226,6 +232,9 @@ class WatchedFiles:
         elif number in self._reports:
             if mask & (CLOSED_WRITTEN | MOVED_HERE) and not mask & IS_FOLDER:
                 self._reports[number](f"{folder}/{name}")
+        elif kind == "file":
+            for seen in self._active:
+                seen.add(folder, mask)
         elif kind == "files":
             self._take_named(number, folder, mask, name)
         elif mask & OPENED and not mask & IS_FOLDER:

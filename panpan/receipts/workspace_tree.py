@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 from panpan.types.dataclass import dataclass
 from panpan.types.events import is_generated
 
-FolderKind: TypeAlias = Literal["files", "bytecode", "cache", "environment"]
-"""files: files of the workspace; bytecode: of Python, which is read in place of sources; cache: where a program keeps
-what it found in files, so that it need not read them again; environment: of Python, which is no part of it."""
+FolderKind: TypeAlias = Literal["files", "file", "bytecode", "cache", "environment"]
+"""files: of the workspace; file: a root that is one; bytecode: of Python, which is read in place of sources; cache: of
+files that a program has read, so that it need not read them again; environment: of Python, which is no part of it."""
 
 _HISTORIES = frozenset({".git", ".hg", ".svn", ".jj"})
 _CACHES = frozenset({".mypy_cache", ".ruff_cache", ".gradle", ".turbo", ".parcel-cache", ".next", ".cache"})

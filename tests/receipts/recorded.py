@@ -2,15 +2,36 @@
 
 import os
 import subprocess
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 
+from panpan.receipts.inotify import OVERFLOW, Inotify, InotifyEvent
 from panpan.receipts.receipt import Receipt
 from panpan.receipts.recorder import CommandRecorder, StartedCommand
 from panpan.system.files.canonical import canonical_path
+
+
+class OverflowingInotify(Inotify):
+    """Loses events from the first one on that names a certain file."""
+
+    loses = ""
+
+    def read(self) -> list[InotifyEvent]:
+        events = super().read()
+        if self.loses and any(name == self.loses for _, _, name in events):
+            self.loses = ""
+            while super().read():
+                pass
+            return [(-1, OVERFLOW, "")]
+        return events
+
+
+def missing_inotify() -> Inotify:
+    """Raise the error of a system that has none."""
+    raise OSError("there is no inotify here")
 
 
 class Workspace:
@@ -45,11 +66,13 @@ class Workspace:
 
 
 @asynccontextmanager
-async def workspace_at(folder: Path) -> AsyncIterator[Workspace]:
-    """Give a workspace in a folder of the test."""
+async def workspace_at(
+    folder: Path, *, more: Sequence[Path] = (), open_inotify: Callable[[], Inotify] = Inotify
+) -> AsyncIterator[Workspace]:
+    """Give a workspace in a folder of the test, with further roots."""
     top = canonical_path(folder) / "work"
     top.mkdir(exist_ok=True)
-    recorder = CommandRecorder([top], canonical_path(folder) / "scratch")
+    recorder = CommandRecorder([top, *more], canonical_path(folder) / "scratch", open_inotify=open_inotify)
     try:
         yield Workspace(recorder)
     finally:

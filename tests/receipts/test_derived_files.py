@@ -1,4 +1,4 @@
-"""What a derived file was made of counts as read with it."""
+"""Sources of a derived file count as read with it."""
 
 from pathlib import Path
 

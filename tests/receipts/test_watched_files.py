@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from panpan.receipts.file_events import FileEvents, FilesSeen
-from panpan.receipts.inotify import OVERFLOW, Inotify, InotifyEvent
+from panpan.receipts.inotify import OVERFLOW, Inotify
 from panpan.receipts.watched_files import WatchedFiles
+from tests.receipts.recorded import OverflowingInotify, missing_inotify
 
 
 class Watcher:
@@ -189,25 +190,11 @@ def test_folders_that_become_too_many_are_told(tmp_path: Path) -> None:
     assert not seen.is_complete
 
 
-class OverflowingInotify(Inotify):
-    """Loses events when it is told to."""
-
-    overflows = False
-
-    def read(self) -> list[InotifyEvent]:
-        if self.overflows:
-            self.overflows = False
-            while super().read():
-                pass
-            return [(-1, OVERFLOW, "")]
-        return super().read()
-
-
 def test_lost_events_are_told_and_watching_goes_on(tmp_path: Path) -> None:
     inotify = OverflowingInotify()
     watched = WatchedFiles([str(tmp_path)], open_inotify=lambda: inotify)
     seen = watched.begin()
-    inotify.overflows = True
+    inotify.loses = "new"
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "a").write_text("x")
     watched.end(seen)
@@ -237,11 +224,8 @@ def test_kernel_tells_that_its_queue_is_full(tmp_path: Path) -> None:
     assert masks[-1] & OVERFLOW
 
 
-def test_nothing_is_complete_without_inotify(tmp_path: Path) -> None:
-    def missing() -> Inotify:
-        raise OSError("there is no inotify here")
-
-    watched = WatchedFiles([str(tmp_path)], open_inotify=missing)
+def test_files_are_incomplete_without_inotify(tmp_path: Path) -> None:
+    watched = WatchedFiles([str(tmp_path)], open_inotify=missing_inotify)
     seen = watched.begin()
     watched.end(seen)
     watched.close()

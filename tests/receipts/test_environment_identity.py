@@ -1,0 +1,69 @@
+"""The environment of a command is told by its Python, its packages and its lock."""
+
+import sys
+import venv
+from hashlib import sha256
+from pathlib import Path
+
+from panpan.receipts.digests import FileDigests
+from panpan.receipts.environment_identity import Environments
+from panpan.receipts.receipt import EnvironmentIdentity
+from tests.receipts.recorded import workspace_at
+
+
+def make_environment(folder: Path, *packages: str) -> Path:
+    venv.EnvBuilder(with_pip=False, symlinks=True).create(folder)
+    for package in packages:
+        install(folder, package)
+    return folder
+
+
+def install(environment: Path, package: str) -> None:
+    site = next(environment.glob("lib/python3.*/site-packages"))
+    (site / f"{package}.dist-info").mkdir()
+
+
+def identity(top: Path, environment: Path, environments: Environments | None = None) -> EnvironmentIdentity:
+    found = environments or Environments([top], FileDigests())
+    return found.identity(top, {"PATH": f"{environment}/bin:/usr/bin"})
+
+
+def test_python_and_packages_are_told(tmp_path: Path) -> None:
+    made = make_environment(tmp_path / "env", "NumPy-2.1", "six-1.17.0")
+    found = identity(tmp_path, made)
+    assert found.version == ".".join(map(str, sys.version_info[:3]))
+    assert found.interpreter == str(Path(sys.executable).resolve())
+    assert found.packages_sha256 == sha256(b"numpy==2.1\nsix==1.17.0\n").hexdigest()
+
+
+def test_installing_a_package_changes_the_identity(tmp_path: Path) -> None:
+    made = make_environment(tmp_path / "env")
+    environments = Environments([tmp_path], FileDigests())
+    before = identity(tmp_path, made, environments)
+    assert identity(tmp_path, made, environments) == before
+    install(made, "six-1.17.0")
+    assert identity(tmp_path, made, environments) != before
+
+
+def test_nearest_lock_counts(tmp_path: Path) -> None:
+    (tmp_path / "sub" / "deep").mkdir(parents=True)
+    (tmp_path / "uv.lock").write_text("1")
+    environments = Environments([tmp_path], FileDigests())
+    found = environments.identity(tmp_path / "sub" / "deep", {})
+    assert (found.lock, found.lock_sha256) == ("uv.lock", sha256(b"1").hexdigest())
+    (tmp_path / "sub" / "poetry.lock").write_text("2")
+    assert environments.identity(tmp_path / "sub" / "deep", {}).lock == "sub/poetry.lock"
+    assert environments.identity(tmp_path.parent, {}).lock == ""
+
+
+def test_missing_python_is_not_known(tmp_path: Path) -> None:
+    found = Environments([tmp_path], FileDigests()).identity(tmp_path, {"PATH": str(tmp_path)})
+    assert found == EnvironmentIdentity()
+
+
+async def test_environment_that_was_used_counts(tmp_path: Path) -> None:
+    async with workspace_at(tmp_path) as work:
+        make_environment(work.top / ".venv", "six-1.17.0")
+        receipt = await work.run(".venv/bin/python -c 1", variables={"PATH": "/usr/bin:/bin"})
+        assert receipt.environment.packages_sha256 == sha256(b"six==1.17.0\n").hexdigest()
+        assert receipt.inputs == ()

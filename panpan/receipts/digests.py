@@ -4,6 +4,7 @@ The rule: only regular files are opened, none by a link, and none blocks. A larg
 all, and its digest says so. A file that has not changed since is not read again.
 """
 
+import errno
 import os
 import stat
 import time
@@ -92,32 +93,32 @@ class FileDigests:
                 so many have been read; None for no limit.
         """
         left = _Allowance(whole_bytes, most_bytes)
-        found: dict[str, Content] = {}
-        for folder, names in _by_folder(paths).items():
-            try:
-                with opened_folder(Path(folder)) as fd:
-                    for name in names:
-                        found[f"{folder.rstrip('/')}/{name}"] = self._read(fd, name, left)
-            except (OSError, ValueError):  # the folder is gone, or is a link by now
-                for name in names:
-                    found.setdefault(f"{folder.rstrip('/')}/{name}", GONE)
-        return found
+        return {path: self._known_content(path, whole_bytes) or self._read(path, left) for path in paths}
 
     def read_again(self, path: Path, how: HowDigested) -> Content:
         """Return the digest of a file in the way in which it was digested before, so that both compare."""
         whole_bytes = 0 if how == "parts" else WHOLE_BYTES if how == "left out" else 1 << 62
         return self.read(path, whole_bytes=whole_bytes)
 
-    def _read(self, folder: int, name: str, left: "_Allowance") -> Content:
+    def _known_content(self, path: str, whole_bytes: int) -> Content | None:
+        """Return what is known of a file. No link is a danger here: the file that it leads to is the one compared."""
         try:
-            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if not stat.S_ISREG(status.st_mode):
-                return Content(how="left out")
-            known = self._known.get((_key(status), status.st_size <= left.whole_bytes))
-            return known or self._digest(folder, name, left)
-        except FileNotFoundError:
-            return GONE
+            status = os.lstat(path)
         except (OSError, ValueError):
+            return None
+        return self._known.get((_key(status), status.st_size <= whole_bytes))
+
+    def _read(self, path: str, left: "_Allowance") -> Content:
+        folder, _, name = path.rpartition("/")
+        try:
+            with opened_folder(Path(folder or "/")) as fd:
+                status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                return self._digest(fd, name, left) if stat.S_ISREG(status.st_mode) else Content(how="left out")
+        except (FileNotFoundError, NotADirectoryError):
+            return GONE
+        except OSError as error:  # a folder that has become a link holds no file of the workspace
+            return GONE if error.errno in (errno.ELOOP, errno.EXDEV) else Content(how="left out")
+        except ValueError:
             return Content(how="left out")
 
     def _digest(self, folder: int, name: str, left: "_Allowance") -> Content:
@@ -207,11 +208,3 @@ def _is_settled(status: os.stat_result, now_ns: int) -> bool:
     newest = max(status.st_mtime_ns, status.st_ctime_ns)
     is_coarse = newest % 1_000_000_000 == 0
     return abs(now_ns - newest) > (_SETTLED_SECONDS_NS if is_coarse else _SETTLED_NS)
-
-
-def _by_folder(paths: Iterable[str]) -> Mapping[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for path in dict.fromkeys(paths):
-        folder, _, name = path.rpartition("/")
-        found.setdefault(folder or "/", []).append(name)
-    return found

@@ -13,6 +13,8 @@ _ESCAPED = compile_late(rb"\\x([89a-f][0-9a-f])")
 
 def storable(text: str) -> str:
     r"""Return a name or word so that it can be stored: a byte that is no UTF-8 is written as `\xff`."""
+    if text.isascii():
+        return text
     try:
         return os.fsencode(text).decode("utf-8", "backslashreplace")
     except UnicodeEncodeError:  # no bytes are written so

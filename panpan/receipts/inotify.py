@@ -5,7 +5,7 @@ import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -27,6 +27,7 @@ _NO_LINKS = 0x02000000
 _NO_UNLINKED = 0x04000000
 _HEAD = struct.Struct("iIII")
 _READ_BYTES = 1 << 18
+_MOST_NAMES = 20_000
 
 InotifyEvent: TypeAlias = tuple[int, int, str]
 """Number of a watch, mask, and name in its folder; empty for the folder itself."""
@@ -73,7 +74,7 @@ class Inotify:
         while at < len(data):
             number, mask, _, length = _HEAD.unpack_from(data, at)
             at += _HEAD.size
-            events.append((number, mask, os.fsdecode(data[at : at + length].rstrip(b"\0")) if length else ""))
+            events.append((number, mask, _name(data[at : at + length]) if length else ""))
             at += length
         return events
 
@@ -82,6 +83,11 @@ class Inotify:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+@lru_cache(_MOST_NAMES)
+def _name(padded: bytes) -> str:
+    return os.fsdecode(padded.rstrip(b"\0"))
 
 
 def watches_of_user() -> int:

@@ -51,29 +51,37 @@ class InputFinder:
         self.git = GitFiles(roots)
         self._derived = DerivedFiles(self.git)
 
-    async def find(self, seen: FilesSeen, since_ns: int) -> InputsAndOutputs:
+    def look(self, seen: FilesSeen) -> TouchedFiles:
+        """Digest the files that were seen; it blocks."""
+        return read_touched(seen.files, self._digests)
+
+    async def find(self, seen: FilesSeen, touched: TouchedFiles, since_ns: int) -> InputsAndOutputs:
         """Return inputs and outputs of a command.
 
         Args:
             seen: What was seen while it ran, and no more is added to.
+            touched: These files, as `look` returned them.
             since_ns: Start of the command, nanoseconds since 1970.
         """
-        if not seen.is_complete:
-            await self._add_unseen(seen.files, since_ns)
-        await self._clear_own(seen.files)
-        touched = await to_thread.run_sync(read_touched, seen.files, self._digests)
+        if await self._correct(seen, since_ns):
+            touched = await to_thread.run_sync(self.look, seen)
         sources = await self._derived.sources_of(touched.inputs)
-        inputs = {**sources.contents, **touched.inputs}
+        inputs = {**sources.contents, **touched.inputs} if sources.contents else touched.inputs
         knows_all = seen.is_complete and not seen.uses_cache and sources.knows_all
         self._derived.remember(touched.outputs, inputs, knows_all=knows_all)
         is_named = knows_all and len(inputs) + touched.more_inputs <= MOST_NAMED
         everything = None if is_named else await read_all_files(self._roots, self._hidden, self._digests)
         return _found(touched, inputs, everything, knows_all=knows_all)
 
-    async def _clear_own(self, files: Mapping[str, FileEvents]) -> None:
-        """Do not take files for changed that programs keep for themselves: they read them, and write them anew."""
-        for path in await self.git.ignored([path for path, events in files.items() if is_changed(events)]):
-            files[path].was_read_before = False
+    async def _correct(self, seen: FilesSeen, since_ns: int) -> bool:
+        """Correct what was seen where git knows better, and return True if there was anything to correct."""
+        if not seen.is_complete:
+            await self._add_unseen(seen.files, since_ns)
+        changed = [path for path, events in seen.files.items() if is_changed(events)]
+        own = await self.git.ignored(changed)  # programs read and write these anew for themselves
+        for path in own:
+            seen.files[path].was_read_before = False
+        return bool(own) or not seen.is_complete
 
     async def _add_unseen(self, files: dict[str, FileEvents], since_ns: int) -> None:
         """Add files that were changed while nobody saw it. Those that git tracks may have been read before."""

@@ -20,8 +20,6 @@ _RUNNING_TEST = "PYTEST_CURRENT_TEST"
 _NAMES = (f"report-${_RUNNING_TEST}.xml", "report-.xml")
 """Name of the report. A pytest that a test starts finds the variable set, and so writes to another place: its failures
 may be what the test wants to see. The second form is for a command in whose variables a test is named already."""
-_DEPTH = "d/d/d/d"
-"""Folders between ours and the report, so that a test's id with `..` in it leads to no place outside."""
 _CONFIGS = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 _RECIPES = ("Makefile", "makefile", "GNUmakefile", "justfile", "noxfile.py", "tox.ini", "package.json", "Taskfile.yml")
 _MOST_BYTES = 200_000
@@ -41,8 +39,6 @@ class PytestReports:
         self._scratch = scratch
         self.folder = scratch / token_hex(4)
         """Folder that pytest has to be able to write."""
-        self.place = self.folder / _DEPTH
-        """Folder of the report."""
         self._taken: list[Path] = []
 
     def make(self) -> None:
@@ -51,34 +47,38 @@ class PytestReports:
         Raises:
             OSError: It cannot be made.
         """
-        make_private_folder(self._scratch)
-        make_private_folder(self.folder)
-        self.place.mkdir(parents=True)
+        try:
+            self.folder.mkdir(0o700)
+        except FileNotFoundError:  # it is the first one
+            make_private_folder(self._scratch)
+            self.folder.mkdir(0o700)
 
     def remove(self) -> None:
         """Remove the folder with all that is in it."""
-        with suppress(OSError):
-            remove_tree(self.folder)
+        try:
+            self.folder.rmdir()
+        except OSError:
+            with suppress(OSError):
+                remove_tree(self.folder)
 
     def variables(self, environment: Mapping[str, str]) -> Mapping[str, str]:
         """Return variables for a command that has these, so that its options count, and ours."""
-        ours = shlex.quote(f"--junitxml={self.place / _NAMES[0]}")
+        ours = shlex.quote(f"--junitxml={self.folder / _NAMES[0]}")
         inherited = {_RUNNING_TEST: ""} if _RUNNING_TEST in environment else {}
         return {_OPTIONS: f"{environment.get(_OPTIONS, '')} {ours}".strip(), **inherited}
 
     def take(self, path: str) -> None:
         """Put a report aside that was just closed, so that the next pytest does not write over it."""
-        if path not in [str(self.place / name) for name in _NAMES]:
-            return
-        aside = self.folder / f"taken-{len(self._taken)}.xml"
-        with suppress(OSError):
-            Path(path).rename(aside)
-            self._taken.append(aside)
+        if path.removeprefix(f"{self.folder}/") in _NAMES:
+            aside = f"{self.folder}/taken-{len(self._taken)}.xml"
+            with suppress(OSError):
+                os.rename(path, aside)  # noqa: PTH104 - tried for each command
+                self._taken.append(Path(aside))
 
     def taken(self) -> Sequence[Path]:
         """Return the reports, in the order in which they were written."""
         for name in _NAMES:
-            self.take(str(self.place / name))  # where nobody saw that it was closed
+            self.take(f"{self.folder}/{name}")  # where nobody saw that it was closed
         return tuple(self._taken)
 
 
@@ -107,7 +107,7 @@ def may_add_report(
 def _folders(words: Iterable[str], cwd: Path, roots: Sequence[Path]) -> Iterable[str]:
     """Return the folders in which the settings of pytest may lie, without asking a shell for it."""
     here = str(cwd)
-    tops = [str(root) for root in roots if cwd.is_relative_to(root)]
+    tops = [top for top in map(str, roots) if here == top or here.startswith(f"{top.rstrip('/')}/")]
     top = min(tops, key=len) if tops else here
     starts = [here]
     for word in [word for word in words if not word.startswith("-")][:_MOST_WORDS]:

@@ -25,6 +25,7 @@ from panpan.receipts.pytest_report import PytestReports, may_add_report
 from panpan.receipts.receipt import Receipt, TestCounts
 from panpan.receipts.staleness import Freshness, freshness_of
 from panpan.receipts.test_reports import RanBetween, TestFiles, counts_of_pytest, counts_of_written, possible_reports
+from panpan.receipts.touched_files import TouchedFiles
 from panpan.receipts.watched_files import WatchedFiles
 from panpan.system.files.folder_tree import remove_tree
 from panpan.types.dataclass import dataclass
@@ -112,7 +113,7 @@ class CommandRecorder:
             reports.make()
         except (OSError, PanpanError):
             return None
-        self.watched.watch_reports(str(reports.place), reports.take)
+        self.watched.watch_reports(str(reports.folder), reports.take)
         return reports
 
     def _close(self) -> None:
@@ -182,14 +183,13 @@ class Recording:
         end = _End(exit_code, timed_out, box, reached, datetime.now(UTC), seconds)
         with CancelScope(shield=True):
             try:
-                await to_thread.run_sync(self._recorder.watched.end, self._seen)
                 files = await self._files()
                 copied = await self._recorder.files.git.tracked(
                     [*possible_reports(files.outputs), *built_files(files.outputs)]
                 )
                 receipt = await to_thread.run_sync(self._receipt, end, files, copied)
             finally:
-                await to_thread.run_sync(self._remove_reports)
+                self._remove_reports()
         return receipt
 
     def abandon(self) -> None:
@@ -200,15 +200,21 @@ class Recording:
     async def _files(self) -> InputsAndOutputs:
         if self._command.environment.get("PYTHONPYCACHEPREFIX"):
             self._seen.uses_cache = True  # bytecode that is read elsewhere stands for sources
+        touched = await to_thread.run_sync(self._look)
         try:
-            return await self._recorder.files.find(self._seen, int(self._began_at.timestamp() * 1e9))
+            return await self._recorder.files.find(self._seen, touched, int(self._began_at.timestamp() * 1e9))
         except (PanpanError, OSError, ValueError):
             return InputsAndOutputs({}, {}, (), "unknown")
+
+    def _look(self) -> TouchedFiles:
+        self._recorder.watched.end(self._seen)
+        return self._recorder.files.look(self._seen)
 
     def _receipt(self, end: _End, files: InputsAndOutputs, tracked: set[str]) -> Receipt:
         command, roots = self._command, self._recorder.roots
         top = str(roots[0])
         tests = self._tests(end, files, tracked)
+        self._remove_reports()
         return Receipt(
             id=uuid4().hex[:8],
             name=storable(command.name),
@@ -248,6 +254,7 @@ class Recording:
         return (*asked, *written, *((go_tests,) if go_tests else ()))
 
     def _remove_reports(self) -> None:
-        if self._reports is not None:
-            self._recorder.watched.forget_reports(str(self._reports.place))
-            self._reports.remove()
+        reports, self._reports = self._reports, None
+        if reports is not None:
+            self._recorder.watched.forget_reports(str(reports.folder))
+            reports.remove()

@@ -43,16 +43,17 @@ class TestFiles:
 
     def __init__(self, cwd: Path, top: Path) -> None:
         self._top = str(top)
-        inside = [str(folder) for folder in (cwd, *cwd.parents) if folder.is_relative_to(top)]
-        self._bases = inside or [str(cwd)]
+        self._cwd = cwd
 
     def named_by(self, reports: Sequence[JUnitReport]) -> tuple[str, ...]:
         """Return the files that exist, relative to the workspace."""
+        inside = [str(folder) for folder in (self._cwd, *self._cwd.parents) if folder.is_relative_to(self._top)]
+        bases = inside or [str(self._cwd)]
         found: dict[str, None] = {}
         named = [[name] for report in reports for name in report.files]
         named += [list(_modules(name)) for report in reports for name in report.classes]
         for names in named:
-            place = next((place for name in names for base in self._bases if (place := self._place(base, name))), None)
+            place = next((place for name in names for base in bases if (place := self._place(base, name))), None)
             if place is not None:
                 found[place] = None
         return tuple(sorted(found)[:_MOST_FILES])

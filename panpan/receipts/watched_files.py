@@ -37,6 +37,7 @@ from panpan.receipts.workspace_tree import (
 
 MOST_WATCHES = 50_000
 """Most folders that are watched; each takes about a kilobyte of the kernel's memory."""
+_OF_FOLDERS = CREATED | IGNORED | MOVED_AWAY | MOVED_HERE
 MOST_ENTRIES = 1_000_000
 """Most files and folders that are looked through for folders, about two seconds."""
 
@@ -110,7 +111,8 @@ class WatchedFiles:
         """Stop watching a folder of reports."""
         with self._lock:
             self._take_all()
-            self._unwatch(folder)
+            for number in [number for number in self._reports if self._folders[number][0] == folder]:
+                self._remove(number)
 
     def close(self) -> None:
         """Stop watching."""
@@ -215,7 +217,8 @@ class WatchedFiles:
         while inotify is not None and (events := inotify.read()):
             try:
                 for number, mask, name in events:
-                    self._take_event(number, mask, name)
+                    if not mask & IS_FOLDER or mask & _OF_FOLDERS:  # opening a folder reads no file
+                        self._take_event(number, mask, name)
             except OSError:
                 self._give_up()
                 return
@@ -226,8 +229,8 @@ class WatchedFiles:
             return
         folder, kind = self._folders.get(number, ("", "files"))
         if not folder:
-            return
-        if mask & IGNORED:
+            pass
+        elif mask & IGNORED:
             self._forget(number)
         elif number in self._reports:
             if mask & (CLOSED_WRITTEN | MOVED_HERE) and not mask & IS_FOLDER:
@@ -237,11 +240,11 @@ class WatchedFiles:
                 seen.add(folder, mask)
         elif kind == "files":
             self._take_named(number, folder, mask, name)
-        elif mask & OPENED and not mask & IS_FOLDER:
+        elif mask & OPENED:
             self._take_opened(folder, kind, name)
 
     def _take_named(self, number: int, folder: str, mask: int, name: str) -> None:
-        path = f"{folder.rstrip('/')}/{name}"
+        path = f"{folder}/{name}" if folder != "/" else f"/{name}"
         if name in ENVIRONMENT_MARKS and mask & (CREATED | MOVED_HERE) and folder not in self._roots:
             self._leave_environment(number, folder)
         elif mask & IS_FOLDER:
@@ -273,9 +276,12 @@ class WatchedFiles:
     def _unwatch(self, top: str, *, with_top: bool = True) -> None:
         for number, (folder, _) in list(self._folders.items()):
             if folder.startswith(f"{top}/") or (with_top and folder == top):
-                if self._inotify is not None:
-                    self._inotify.remove(number)
-                self._forget(number)
+                self._remove(number)
+
+    def _remove(self, number: int) -> None:
+        if self._inotify is not None:
+            self._inotify.remove(number)
+        self._forget(number)
 
     def _take_folder(self, path: str, mask: int) -> None:
         if mask & MOVED_AWAY:

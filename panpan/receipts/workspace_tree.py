@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from panpan.types.dataclass import dataclass
@@ -11,6 +12,7 @@ FolderKind: TypeAlias = Literal["files", "file", "bytecode", "cache", "environme
 """files: of the workspace; file: a root that is one; bytecode: of Python, which is read in place of sources; cache: of
 files that a program has read, so that it need not read them again; environment: of Python, which is no part of it."""
 
+_MOST_REMEMBERED = 20_000
 _HISTORIES = frozenset({".git", ".hg", ".svn", ".jj"})
 _CACHES = frozenset({".mypy_cache", ".ruff_cache", ".gradle", ".turbo", ".parcel-cache", ".next", ".cache"})
 BYTECODE = "__pycache__"
@@ -20,6 +22,7 @@ ENVIRONMENT_MARK = "pyvenv.cfg"
 """File of a Python environment that its interpreter reads when it starts."""
 
 
+@lru_cache(_MOST_REMEMBERED)
 def is_left_out(name: str) -> bool:
     """Return True for the name of a file or folder that no receipt names: histories, and files made again."""
     return name in _HISTORIES or is_generated(name)

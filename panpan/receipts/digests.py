@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TypeAlias
 
 from panpan.receipts.receipt import HowDigested
-from panpan.system.files.read_file import opened_folder
+from panpan.system.files.read_file import FOLDER_FLAGS, openat2, opened_folder
 from panpan.types.dataclass import dataclass
 
 MB = 1_000_000
@@ -93,27 +93,21 @@ class FileDigests:
                 so many have been read; None for no limit.
         """
         left = _Allowance(whole_bytes, most_bytes)
-        return {path: self._known_content(path, whole_bytes) or self._read(path, left) for path in paths}
+        return {path: self._read(path, left) for path in paths}
 
     def read_again(self, path: Path, how: HowDigested) -> Content:
         """Return the digest of a file in the way in which it was digested before, so that both compare."""
         whole_bytes = 0 if how == "parts" else WHOLE_BYTES if how == "left out" else 1 << 62
         return self.read(path, whole_bytes=whole_bytes)
 
-    def _known_content(self, path: str, whole_bytes: int) -> Content | None:
-        """Return what is known of a file. No link is a danger here: the file that it leads to is the one compared."""
+    def _read(self, path: str, left: "_Allowance") -> Content:
         try:
             status = os.lstat(path)
-        except (OSError, ValueError):
-            return None
-        return self._known.get((_key(status), status.st_size <= whole_bytes))
-
-    def _read(self, path: str, left: "_Allowance") -> Content:
-        folder, _, name = path.rpartition("/")
-        try:
-            with opened_folder(Path(folder or "/")) as fd:
-                status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-                return self._digest(fd, name, left) if stat.S_ISREG(status.st_mode) else Content(how="left out")
+            # No link on the way is a danger here: if one leads elsewhere, the file there is the one that is known.
+            known = self._known.get((_key(status), status.st_size <= left.whole_bytes))
+            if known is not None:
+                return known
+            return self._digest(path, left) if stat.S_ISREG(status.st_mode) else Content(how="left out")
         except (FileNotFoundError, NotADirectoryError):
             return GONE
         except OSError as error:  # a folder that has become a link holds no file of the workspace
@@ -121,8 +115,8 @@ class FileDigests:
         except ValueError:
             return Content(how="left out")
 
-    def _digest(self, folder: int, name: str, left: "_Allowance") -> Content:
-        fd = os.open(name, _FLAGS, dir_fd=folder)
+    def _digest(self, path: str, left: "_Allowance") -> Content:
+        fd = _opened(path)
         try:
             for _ in range(2):
                 status = os.fstat(fd)
@@ -197,6 +191,21 @@ def _pieces(fd: int, start: int, length: int) -> Iterator[bytes]:
     while start < end and (piece := os.pread(fd, min(_CHUNK_BYTES, end - start), start)):
         yield piece
         start += len(piece)
+
+
+def _opened(path: str) -> int:
+    """Return a descriptor of the file at a canonical path, which is reached through no link."""
+    root = os.open("/", FOLDER_FLAGS)
+    try:
+        return openat2(root, path.lstrip("/"), _FLAGS)
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.EPERM):
+            raise
+    finally:
+        os.close(root)
+    folder, _, name = path.rpartition("/")
+    with opened_folder(Path(folder or "/")) as fd:
+        return os.open(name, _FLAGS, dir_fd=fd)
 
 
 def _key(status: os.stat_result) -> _Key:

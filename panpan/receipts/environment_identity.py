@@ -60,8 +60,8 @@ class Environments:
         return EnvironmentIdentity(
             interpreter=storable(python.interpreter),
             version=python.version,
-            lock=named(str(lock), str(self._roots[0])) if lock else "",
-            lock_sha256=self._digests.read(lock).sha256 if lock else "",
+            lock=named(lock, str(self._roots[0])) if lock else "",
+            lock_sha256=self._digests.read(Path(lock)).sha256 if lock else "",
             packages_sha256=python.packages_sha256,
         )
 
@@ -75,17 +75,15 @@ class Environments:
                 self._known[prefix] = _stamp(prefix, known), known
             return known
 
-    def _lock_file(self, cwd: Path) -> Path | None:
-        """Return the lock file that is nearest above the folder of a command, within the workspace."""
-        root = next((root for root in self._roots if cwd.is_relative_to(root)), None)
-        if root is None:
-            return None
-        for folder in (cwd, *cwd.parents):
-            if found := next((folder / name for name in _LOCKS if os.path.isfile(f"{folder}/{name}")), None):  # noqa: PTH113
-                return found
-            if folder == root:
-                break
-        return None
+    def _lock_file(self, cwd: Path) -> str:
+        """Return the lock file that is nearest above the folder of a command, within the workspace; empty if none."""
+        folder = str(cwd)
+        root = next((root for root in map(str, self._roots) if f"{folder}/".startswith(f"{root.rstrip('/')}/")), None)
+        while root is not None and folder.startswith(root):
+            if found := next((name for name in _LOCKS if os.path.isfile(f"{folder}/{name}")), None):  # noqa: PTH113
+                return f"{folder}/{found}"
+            folder = folder.rpartition("/")[0]
+        return ""
 
 
 def _python_of(prefix: str) -> _Python:

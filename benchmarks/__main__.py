@@ -47,6 +47,7 @@ NAMES = (
     "request_size",
     "local_model",
     "campaign",
+    "receipts",
 )
 
 

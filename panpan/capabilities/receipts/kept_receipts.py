@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from panpan.capabilities.receipts.records import ReceiptRecord
 from panpan.errors import SessionError
-from panpan.receipts.receipt import FileDigest, Receipt
+from panpan.receipts.receipt import Receipt
 from panpan.session.log.agent_log import agent_logs, agents_folder
 from panpan.session.log.record_kinds import FileChangesRecord, SystemRecord
 from panpan.session.log.session_log import read_records
@@ -34,24 +34,16 @@ class Kept:
     """Files that tools were about to write."""
 
 
-def bounded(receipt: Receipt, first: Collection[str]) -> Receipt:
-    """Return a receipt that names at most `MAX_FILES_IN_RECORD` files; those in `first` rather than others."""
-    files = [(file, True) for file in receipt.outputs] + [(file, False) for file in receipt.inputs]
-    if len(files) <= MAX_FILES_IN_RECORD:
+def bounded(receipt: Receipt) -> Receipt:
+    """Return a receipt that names at most `MAX_FILES_IN_RECORD` files, inputs first: staleness is judged by them."""
+    inputs = receipt.inputs[:MAX_FILES_IN_RECORD]
+    outputs = receipt.outputs[: MAX_FILES_IN_RECORD - len(inputs)]
+    more_inputs = len(receipt.inputs) - len(inputs)
+    more_files = more_inputs + len(receipt.outputs) - len(outputs)
+    if not more_files:
         return receipt
-    tested = {name for counts in receipt.tests for name in counts.files}
-    ranked = sorted(files, key=lambda one: (one[0].path not in tested, one[0].path not in first, not one[1]))
-    kept = {(file.path, is_output) for file, is_output in ranked[:MAX_FILES_IN_RECORD]}
-    outputs, inputs = _of(receipt.outputs, kept, is_output=True), _of(receipt.inputs, kept, is_output=False)
-    more = {
-        "more_files": receipt.more_files + len(files) - MAX_FILES_IN_RECORD,
-        "more_inputs": receipt.more_inputs + len(receipt.inputs) - len(inputs),
-    }
+    more = {"more_files": receipt.more_files + more_files, "more_inputs": receipt.more_inputs + more_inputs}
     return receipt.model_copy(update={"outputs": outputs, "inputs": inputs, **more})
-
-
-def _of(files: Iterable[FileDigest], kept: Collection[tuple[str, bool]], *, is_output: bool) -> tuple[FileDigest, ...]:
-    return tuple(file for file in files if (file.path, is_output) in kept)
 
 
 def as_data(receipt: Receipt) -> dict[str, Any]:

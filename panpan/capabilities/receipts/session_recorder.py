@@ -170,7 +170,7 @@ class SessionRecorder(CommandRecords):
 
         record = ReceiptRecord(
             subtype=subtype,
-            receipt=as_data(bounded(receipt, self.receipts.files_written_here())),
+            receipt=as_data(bounded(receipt)),
             agent_id=origin.runner.agent_id,
             tool_use_id=origin.tool_use_id,
             task_id=origin.task_id,

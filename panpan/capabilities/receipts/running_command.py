@@ -1,15 +1,17 @@
 """One command on its way, as the tool that runs it tells of it."""
 
-from collections.abc import Mapping
+import socket
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from uuid import uuid4
 
 from anyio import to_thread
 
-from panpan.capabilities.receipts.session_recorder import Origin, SessionRecorder, exit_code_of, feed_file
-from panpan.core.recorded_commands import CommandRecord
+from panpan.capabilities.receipts.session_recorder import Origin, Printed, SessionRecorder, exit_code_of, feed_file
+from panpan.core.recorded_commands import NO_VARIABLES, CommandRecord
 from panpan.receipts.receipt import Receipt, utc_now
 from panpan.receipts.recorder import Recording, StartedCommand
 from panpan.system.sandbox.command_sandbox import Start
@@ -26,7 +28,7 @@ class RunningCommand(CommandRecord):
     """
 
     def __init__(
-        self, recorder: SessionRecorder, recording: Recording, command: StartedCommand, origin: Origin
+        self, recorder: SessionRecorder, recording: "Recording | LookRecording", command: StartedCommand, origin: Origin
     ) -> None:
         self._recorder = recorder
         self._recording = recording
@@ -61,7 +63,9 @@ class RunningCommand(CommandRecord):
             return
         self._has_left = True
         origin = replace(self._origin, task_id=task_id)
-        self._recorder.note_background(origin, _begun(self._command, self._start, origin.root))
+        self._recorder.note_background(
+            origin, begun_receipt(self._command, origin.root, self._start.box, self._start.network)
+        )
         self._recorder.take(origin, partial(self._end_of_task, task_id, self._start, output))
 
     def _end(self, exit_code: int | None, *, timed_out: bool = False) -> None:
@@ -87,8 +91,45 @@ class RunningCommand(CommandRecord):
         return await self._recording.end(exit_code_of(task), box=start.box, network=start.network)
 
 
-def _begun(command: StartedCommand, start: Start, root: Path) -> Receipt:
-    """Return what is known of a command while it runs."""
+class LookRecording:
+    """Recording of a command that is known to change nothing: its files are not watched and not digested.
+
+    It says what was printed and how that ended, as a `Recording` does.
+    """
+
+    variables = NO_VARIABLES
+
+    def __init__(self, command: StartedCommand, root: Path) -> None:
+        self._command = command
+        self._root = root
+        self._began_at = utc_now()
+        self._began = perf_counter()
+        self._printed = Printed()
+
+    def feed(self, data: bytes) -> None:
+        self._printed.feed(data)
+
+    async def end(
+        self, exit_code: int | None, *, timed_out: bool = False, box: str, network: bool | Sequence[str] = False
+    ) -> Receipt:
+        known = {
+            "kind": "look",
+            "began_at": self._began_at,
+            "ended_at": utc_now(),
+            "seconds": round(perf_counter() - self._began, 3),
+            "exit_code": exit_code,
+            "timed_out": timed_out,
+            "output_bytes": self._printed.size,
+            "output_sha256": self._printed.digest.hexdigest(),
+        }
+        return begun_receipt(self._command, self._root, box, network).model_copy(update=known)
+
+    def abandon(self) -> None:
+        pass
+
+
+def begun_receipt(command: StartedCommand, root: Path, box: str, network: bool | Sequence[str]) -> Receipt:
+    """Return what is known of a command that has begun."""
     cwd = command.cwd
     return Receipt(
         id=uuid4().hex[:8],
@@ -98,6 +139,7 @@ def _begun(command: StartedCommand, start: Start, root: Path) -> Receipt:
         ended_at="",
         seconds=0,
         exit_code=None,
-        box=start.box,
-        network=start.network if isinstance(start.network, bool) else tuple(start.network),
+        box=box,
+        network=network if isinstance(network, bool) else tuple(network),
+        host=socket.gethostname(),
     )

@@ -1,13 +1,14 @@
 """The receipts of a session, in order, and the files that its agents have written."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from panpan.receipts.receipt import Receipt
+    from panpan.receipts.receipt import FileDigest, Receipt
     from panpan.receipts.staleness import Freshness
 
 
@@ -51,6 +52,8 @@ class SessionReceipts:
         self._settle = settle
         self._receipts: list[SessionReceipt] = []
         self._written: set[str] = set()
+        self._files: dict[str, FileDigest] = {}
+        """The newest that was said of each file."""
 
     @property
     def receipts(self) -> Sequence[SessionReceipt]:
@@ -83,13 +86,31 @@ class SessionReceipts:
 
     def add(self, one: SessionReceipt) -> None:
         """Add the receipt of a command that ended."""
-        self._receipts.append(one)
-        if not one.is_of_user:
+        self._receipts.append(replace(one, receipt=self._sharing(one.receipt)))
+        if one.is_of_user:
+            return
+        if one.root == self.root:
+            self._written.update(file.path for file in one.receipt.outputs)
+        else:
             self.note_written(one.root / file.path for file in one.receipt.outputs)
 
     def note_written(self, paths: Iterable[Path]) -> None:
         """Take note of files, canonical, that an agent has written with a tool."""
         self._written.update(map(self._named, paths))
+
+    def _sharing(self, receipt: "Receipt") -> "Receipt":
+        """Return a receipt that shares its digests with those before, so that a long session stays small."""
+        shared = {
+            "inputs": tuple(map(self._shared, receipt.inputs)),
+            "outputs": tuple(map(self._shared, receipt.outputs)),
+        }
+        return receipt.model_copy(update=shared)
+
+    def _shared(self, file: "FileDigest") -> "FileDigest":
+        known = self._files.get(file.path)
+        if known is None or known.sha256 != file.sha256 or known != file:
+            known = self._files[file.path] = file
+        return known
 
     def _named(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()

@@ -107,14 +107,17 @@ class SessionRecorder(CommandRecords):
     async def begin(self, command: "StartedCommand", runner: Runner, ctx: ToolContext) -> CommandRecord:
         if self._group is None:
             return CommandRecord()
-        from panpan.capabilities.receipts.running_command import RunningCommand
+        from panpan.capabilities.receipts.running_command import LookRecording, RunningCommand
 
+        origin = Origin(runner, ctx.tool_use_id, ctx.paths.root)
+        if command.only_looks:
+            return RunningCommand(self, LookRecording(command, origin.root), command, origin)
         try:
             recording = await (await self._recorder(ctx.paths.roots)).begin(command)
         except Exception:  # a bug here costs a receipt, and no command
             log.exception("a command could not be watched")
             return CommandRecord()
-        return RunningCommand(self, recording, command, Origin(runner, ctx.tool_use_id, ctx.paths.root))
+        return RunningCommand(self, recording, command, origin)
 
     def take(self, origin: Origin, receipt: Callable[[], Awaitable["Receipt | None"]]) -> None:
         """Add the receipt that a function returns, as soon as it does; until then `settled` waits."""

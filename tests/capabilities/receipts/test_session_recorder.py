@@ -11,7 +11,7 @@ from panpan.capabilities.receipts.session_recorder import Origin, SessionRecorde
 from panpan.core.hooks import ToolCall
 from panpan.core.recorded_commands import Runner
 from panpan.receipts.receipt import Receipt
-from panpan.types.events import ToolFinished
+from panpan.types.events import Event, ToolFinished
 from tests.capabilities.plan_mode.test_plan_sessions import DONE, Place, allow
 from tests.capabilities.receipts.receipt_fixtures import bash, place_in, receipts_of, submit
 from tests.fakes.context import context_in
@@ -41,14 +41,21 @@ def origin(place: Place) -> Origin:
 
 
 async def test_result_of_a_call_does_not_wait_for_its_receipt(place: Place) -> None:
-    slow = Gated()
+    slow, had_receipts = Gated(), list[int]()
+
     async with place.open(bash("ls"), DONE) as session:
-        session[SessionRecorder].take(origin(place), slow.taken)
-        finished: list[ToolFinished] = []
-        await submit(session, lambda event: finished.append(event) if isinstance(event, ToolFinished) else None)
-        assert len(finished) == 1
-        slow.gate.set()
+        recorder = session[SessionRecorder]
+
+        def open_gate(event: Event) -> None:
+            if isinstance(event, ToolFinished):
+                had_receipts.append(sum(one.receipt.argv == RECEIPT.argv for one in recorder.receipts.receipts))
+                slow.gate.set()
+
+        recorder.take(origin(place), slow.taken)
+        await submit(session, open_gate)
         assert len(await receipts_of(session)) == 2
+
+    assert had_receipts == [0]
 
 
 async def test_call_that_may_change_files_waits_for_receipts(place: Place) -> None:

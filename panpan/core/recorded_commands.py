@@ -60,6 +60,10 @@ class Runner:
 class CommandRecords(Protocol):
     """Records of the commands of one session."""
 
+    def load(self) -> None:
+        """Import what the first command needs; it may be called in a thread."""
+        ...
+
     async def begin(self, command: "StartedCommand", runner: Runner, ctx: ToolContext) -> CommandRecord:
         """Return the record of a command that is about to start; raises nothing.
 
@@ -78,6 +82,11 @@ class RunnerRecords:
     records: CommandRecords | None = None
     """None: nothing is recorded."""
     runner: Runner = Runner()
+
+    def load(self) -> None:
+        """Import what the first command needs; it may be called in a thread."""
+        if self.records is not None:
+            self.records.load()
 
     async def begin(
         self,

@@ -46,6 +46,10 @@ class KeptRecords(CommandRecords):
 
     variables: Mapping[str, str] = field(default_factory=dict)
     all: list[KeptRecord] = field(default_factory=list)
+    is_loaded: bool = False
+
+    def load(self) -> None:
+        self.is_loaded = True
 
     async def begin(self, command: StartedCommand, runner: Runner, ctx: ToolContext) -> CommandRecord:
         record = KeptRecord(command, runner, self.variables)

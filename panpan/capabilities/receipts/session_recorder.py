@@ -104,6 +104,10 @@ class SessionRecorder(CommandRecords):
             await recorder.aclose()
         self._recorders.clear()
 
+    def load(self) -> None:
+        import panpan.capabilities.receipts.kept_receipts
+        import panpan.capabilities.receipts.running_command  # noqa: F401
+
     async def begin(self, command: "StartedCommand", runner: Runner, ctx: ToolContext) -> CommandRecord:
         if self._group is None:
             return CommandRecord()
@@ -188,6 +192,7 @@ class SessionRecorder(CommandRecords):
         try:
             opened = self._session.opened
             if opened.log.path.exists():
+                await to_thread.run_sync(self.load)
                 from panpan.capabilities.receipts.kept_receipts import read_kept
 
                 kept = await to_thread.run_sync(read_kept, opened.log.path, self._session.id)

@@ -72,6 +72,11 @@ class BashTool(Tool[BashInput]):
         self._background = background
         self._records = records
 
+    def warm_up(self) -> None:
+        """Load what the first command needs; it may be called in a thread."""
+        self.facts(BashInput(command="true | true"))
+        self._records.load()
+
     def may_run_in_parallel(self, args: BashInput) -> bool:
         return args.sandbox == "on" and self.facts(args).is_read_only
 

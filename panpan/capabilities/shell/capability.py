@@ -72,7 +72,7 @@ class WarmUp(Hook):
 def _load(tools: Iterable[Tool[Any]]) -> None:
     for tool in tools:
         if isinstance(loaded := tool.load(), BashTool):
-            loaded.facts(BashInput(command="true | true"))
+            loaded.warm_up()
 
 
 class Shell(Capability):

@@ -89,3 +89,11 @@ async def test_user_command_is_recorded_as_theirs(tmp_path: Path, shell: Shell) 
 
     assert records.all[0].runner.is_user
     assert records.all[0].said == ["started in off", "ended with 0", "left"]
+
+
+def test_bash_loads_the_records_ahead_of_a_command() -> None:
+    records = KeptRecords()
+
+    BashTool(None, RunnerRecords(records)).warm_up()
+
+    assert records.is_loaded

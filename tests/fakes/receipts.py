@@ -88,4 +88,8 @@ def _parser() -> ShellParser:
 
 
 def _commands(line: str) -> Sequence[Sequence[str]]:
-    return [command.known_texts for command in _parser().parse(line).commands if command.words]
+    return [
+        [word.source if word.text is None else word.text for word in command.words]
+        for command in _parser().parse(line).commands
+        if command.words
+    ]

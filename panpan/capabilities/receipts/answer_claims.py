@@ -39,6 +39,8 @@ class AnswerClaim:
     """Word that narrows the tests down, such as "integration"; empty if there is none."""
     command: tuple[str, ...] = ()
     """Words of the command that it names."""
+    is_tool: bool = False
+    """True if that is the bare name of a tool that checks code, such as "mypy"."""
 
     @property
     def is_count(self) -> bool:
@@ -228,7 +230,8 @@ def _claim(kind: ClaimKind, match: re.Match[str]) -> AnswerClaim | None:
     parts, text = match.groupdict(), _quoted(match[0])
     if kind == "command":
         words = tuple((parts.get("command") or "").split())
-        return AnswerClaim(kind=kind, text=text, command=words)
+        is_tool = re.fullmatch(rf"(?i:{_TOOLS})(?: check)?", " ".join(words)) is not None
+        return AnswerClaim(kind=kind, text=text, command=words, is_tool=is_tool)
     if kind != "tests":
         return AnswerClaim(kind=kind, text=text)
     passed, total = _number(parts.get("passed")), _number(parts.get("total"))

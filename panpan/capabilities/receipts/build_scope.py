@@ -73,7 +73,7 @@ def builds_all(receipt: Receipt, top: str) -> bool:
     place, found = posixpath.join(top, receipt.cwd), False
     for words in receipt.commands:
         if words[:1] == ("cd",):
-            place = posixpath.normpath(posixpath.join(place, words[1])) if len(words) == 2 else ""
+            place = posixpath.normpath(posixpath.join(place, words[1])) if len(words) == 2 and words[1] else ""
         elif _is_build(words):
             within = posixpath.relpath(place, top) if place else ".."
             found = True
@@ -95,7 +95,7 @@ def _is_build(words: Words) -> bool:
     if verbs is None:
         return False
     operands = [word for word in words[1:] if not word.startswith("-") or word == "--build"]
-    return bool(verbs & {"*", ""}) or any(word in verbs or word.startswith("build") for word in operands)
+    return bool(verbs & {"*", ""}) or any(word in verbs or word.startswith("build:") for word in operands)
 
 
 def _is_whole(words: Words) -> bool:

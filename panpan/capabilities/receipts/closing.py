@@ -159,17 +159,31 @@ def _of_command(claim: AnswerClaim, evidence: SessionEvidence) -> Sequence[Comma
     wanted = _plain(claim.command)
     if not wanted:
         return ()
-    is_bare = len(wanted) == 1
     for run in reversed(evidence.runs):
-        commands = [_plain(words) for words in run.receipt.commands]
-        named = [words for words in commands if words == wanted or (is_bare and words[:1] == wanted)]
+        named = [words for words in map(_plain, run.receipt.commands) if _is_named(words, wanted, claim.is_tool)]
         if named:
-            is_part = any("." in posixpath.basename(word) or "::" in word for word in named[0][len(wanted) :])
-            is_good = run.is_fresh and run.succeeded and not is_part and _is_at_top(run)
+            is_good = run.is_fresh and run.succeeded and _is_at_top(run)
             if names_test_program(run.receipt):
                 is_good = is_good and run.tests_passed
-            return [run] if is_good else ()
+            return [run] if is_good and (named[0] == wanted or _is_whole_check(named[0][len(wanted) :])) else ()
     return ()
+
+
+def _is_named(words: Sequence[str], wanted: Sequence[str], is_tool: bool) -> bool:
+    """Return True if a command is the one that is named; a tool is named without the folders that it checks."""
+    return list(words) == list(wanted) or (is_tool and list(words[: len(wanted)]) == list(wanted))
+
+
+def _is_whole_check(rest: Sequence[str]) -> bool:
+    """Return True if the words behind a tool that checks code are folders and flags that leave nothing out."""
+    return all(
+        word in ("check", "--check", "--strict", "-q", "--quiet", "--pretty", ".")
+        or not (word.startswith("-") or "." in posixpath.basename(word) or "::" in word or word in _OTHER_VERBS)
+        for word in rest
+    )
+
+
+_OTHER_VERBS = frozenset({"format", "help", "version", "config", "rule", "clean", "server", "linter", "install"})
 
 
 def _is_at_top(run: CommandRun) -> bool:

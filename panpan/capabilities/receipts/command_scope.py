@@ -18,9 +18,16 @@ Words: TypeAlias = tuple[str, ...]
 
 _BESIDE = frozenset({
     "cd", "echo", "printf", "true", ":", "pwd", "ls", "set", "sleep", "date", "which", "cat", "head", "tail", "tee",
-    "grep", "rg", "sed", "awk", "sort", "uniq", "wc", "cut", "tr", "mkdir", "touch", "git", "less", "exit", "test", "[",
+    "grep", "rg", "sed", "awk", "sort", "uniq", "wc", "cut", "tr", "mkdir", "touch", "less", "exit", "test", "[",
 })  # fmt: skip
 """Programs that select no tests."""
+_FILE_TOOLS = _BESIDE | {
+    "cp", "mv", "rm", "ln", "rsync", "tar", "unzip", "zip", "gunzip", "curl", "wget", "dd", "install", "patch", "git",
+    "base64", "xxd", "iconv", "envsubst",
+}  # fmt: skip
+"""Programs that run no tests, so that a report that they write is none of a run."""
+_INTERPRETERS = compile_late(r"(?:python|pypy)[\d.]*t?|perl|node|ruby|php|bash|sh|zsh|dash")
+_LOOKING_GIT = frozenset({"status", "diff", "log", "show", "rev-parse", "branch", "ls-files", "add", "commit"})
 
 _PYTEST_FLAGS = compile_late(
     r"-[qvsxl]+|-r\w+|-n\w+|--(?:verbose|quiet|exitfirst|showlocals|no-header|no-summary|strict\S*|disable-warnings|"
@@ -63,6 +70,8 @@ _ALIASES: Mapping[str, str] = {
 }  # fmt: skip
 _LAUNCHERS = frozenset({"uv", "poetry", "pdm", "hatch", "pipenv", "rye", "npx", "pnpx", "bunx", "coverage", "time",
                         "env", "nice", "timeout", "xvfb-run", "nohup", "stdbuf"})  # fmt: skip
+_ELSEWHERE = compile_late(r"--(?:directory|project|package|cwd|working-dir|chdir|env-file)\b|-C")
+"""Flags of launchers with which the program runs in another place."""
 _PYTHON = compile_late(r"(?:python|pypy)[\d.]*t?")
 _NARROWS = compile_late(r"PYTEST_ADDOPTS|PYTEST_PLUGINS|PYTEST_DISABLE|TESTARGS|TEST_ARGS|RUSTFLAGS|GOFLAGS")
 """Variables in the line that may select tests."""
@@ -107,8 +116,8 @@ def scope_of(receipt: Receipt, top: str) -> Scope:
     for words in receipt.commands:
         program = _name(words[0]) if words else ""
         if program == "cd":
-            place = posixpath.normpath(posixpath.join(place, words[1])) if len(words) == 2 else ""
-        elif program not in _BESIDE:
+            place = posixpath.normpath(posixpath.join(place, words[1])) if len(words) == 2 and words[1] else ""
+        elif program not in _BESIDE and not (program == "git" and words[1:2] and words[1] in _LOOKING_GIT):
             scope = _of_words(words)
             scopes.append("paths" if scope == "all" and posixpath.normpath(place) != posixpath.normpath(top) else scope)
     if not scopes or "part" in scopes:
@@ -136,6 +145,20 @@ def programs_of(receipt: Receipt) -> frozenset[str]:
 
 def _selects(program: str) -> bool:
     return program == "pytest" or program in _TARGETS
+
+
+def may_run_tests(receipt: Receipt) -> bool:
+    """Return False if the words can only write a report that looks like one of a run."""
+    return not receipt.commands or any(
+        _name(words[0]) not in _FILE_TOOLS and not _is_given_code(words) for words in receipt.commands if words
+    )
+
+
+def _is_given_code(words: Words) -> bool:
+    """Return True for an interpreter that runs what is written in the line, such as `python -c`."""
+    if not _INTERPRETERS.fullmatch(_name(words[0])):
+        return False
+    return len(words) == 1 or re.fullmatch(r"-\w*[ce]|-|--eval", words[1]) is not None
 
 
 def test_line_of(receipt: Receipt) -> str:
@@ -189,6 +212,8 @@ def _program_of(words: Words) -> tuple[str, Words]:
             inner = _name(word)
             if (name == "coverage" or _PYTHON.fullmatch(name)) and words[number - 1] != "-m":
                 continue
+            if _ELSEWHERE.match(word):
+                break
             if inner == "pytest" or (inner in _TARGETS and not _PYTHON.fullmatch(name)):
                 return inner, words[number + 1 :]
     return name, words[1:]

@@ -14,6 +14,7 @@ from panpan.capabilities.receipts.command_scope import (
     Scope,
     exit_code_counts,
     key_of,
+    may_run_tests,
     names_test_program,
     programs_of,
     scope_of,
@@ -106,7 +107,7 @@ class CommandRun:
     @cached_property
     def is_of_tests(self) -> bool:
         """True if it ran tests, or went wrong before it could."""
-        ran = any(one.kind == "tests" for one in (self.receipt, *self._earlier))
+        ran = may_run_tests(self.receipt) and any(one.kind == "tests" for one in (self.receipt, *self._earlier))
         return ran or names_test_program(self.receipt)
 
     @property

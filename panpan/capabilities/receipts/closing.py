@@ -56,7 +56,7 @@ def closing(claims: Sequence[AnswerClaim], evidence: SessionEvidence, told: Coll
         _bounded([_stale(run) for run in stale]),
         tuple(unverified),
     )
-    holding = [run for run in evidence.runs if run in verified or (run.receipt.id in told and run.is_fresh)]
+    holding = [run for run in evidence.runs if run in verified or (run.receipt.id in told and _holds(run))]
     return Closing(found if found.line else None, frozenset(run.receipt.id for run in holding))
 
 

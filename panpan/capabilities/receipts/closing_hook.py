@@ -38,8 +38,8 @@ class ClosingHook(Hook):
         self._found: Verification | None = None
         self._told: frozenset[str] = frozenset()
         """Ids of the receipts whose results a line called verified, and that held when the turn before ended."""
-        self._holding = self._told
-        """The same for this turn so far."""
+        self._holding: frozenset[str] | None = None
+        """The same for this turn so far; None before the first turn."""
         self._asked = 0
 
     @property
@@ -47,6 +47,8 @@ class ClosingHook(Hook):
         return self._found
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        if self._holding is None:
+            self._holding = await self._holding_before()
         self._found, self._asked, self._told = None, 0, self._holding
         return ()
 
@@ -66,6 +68,16 @@ class ClosingHook(Hook):
 
     async def interrupted(self, conversation: Conversation) -> None:
         self._found = None
+
+    async def _holding_before(self) -> frozenset[str]:
+        """Return the ids of the receipts of earlier runs of this session whose results hold now."""
+        ids = {one.receipt.id for one in self._receipts.receipts}
+        if not ids:
+            return frozenset()
+        from panpan.capabilities.receipts.closing import closing
+        from panpan.capabilities.receipts.gathering import gather
+
+        return closing((), await gather(self._receipts, (), ids), ids).holding
 
     async def _closing(self, answer: str) -> "Closing":
         from panpan.capabilities.receipts.answer_claims import claims_in

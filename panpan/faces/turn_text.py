@@ -160,9 +160,12 @@ def turn_summary(event: TurnEnded, waited_s: float) -> Sequence[tuple[str, int]]
     return [part for part in parts if part[0]]
 
 
-def verification_line(event: TurnEnded) -> str:
-    """Return the evidence for the answer of a turn on one line, harmless for a terminal; empty if there is none."""
-    return clean_line(event.verification.line) if event.verification is not None else ""
+def verification_lines(event: TurnEnded) -> Sequence[str]:
+    """Return the evidence for the answer of a turn and the problem with it, harmless for a terminal; each may be missing."""
+    if event.verification is None:
+        return ()
+    problem = event.verification.problem
+    return [clean_line(line) for line in (event.verification.line, f"! {problem}" if problem else "") if line]
 
 
 class TokensSoFar:

@@ -26,7 +26,7 @@ from panpan.faces.acp.choices import ConfigOption, SessionChoices
 from panpan.faces.acp.connection import Connection
 from panpan.faces.acp.questions import ClientQuestions
 from panpan.faces.acp.updates import PROGRESS_S, SessionUpdates, Update, thought
-from panpan.faces.turn_text import verification_line
+from panpan.faces.turn_text import verification_lines
 from panpan.hub.events import (
     HubEvent,
     PromptsReturned,
@@ -252,7 +252,7 @@ class AcpSession:
             case TurnEnded():
                 if event.is_interrupted:
                     self._end = "cancelled"
-                if line := verification_line(event):
+                for line in verification_lines(event):
                     await self.tell(thought(f"panpan: {line}\n", new_id()))
             case TurnFailed(error=TurnLimitError()):
                 self._end = "max_turn_requests"

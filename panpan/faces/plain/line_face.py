@@ -18,10 +18,10 @@ from panpan.faces.turn_text import (
     past_events,
     task_end_told,
     turn_summary,
-    verification_line,
+    verification_lines,
     was_interrupted,
 )
-from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.content import ChecklistDisplay, DiffDisplay, TableDisplay
 from panpan.types.events import CommandRan, Event, TurnEnded
 from panpan.types.messages import Message, ToolResultMessage, UserMessage
@@ -73,10 +73,8 @@ class LineFace:
                 await self._out.write(f"{text}\n")
             case TurnEnded():
                 await self._answer.end()
-                if line := verification_line(event):
+                for line in verification_lines(event):
                     await self._note(line)
-                if event.verification is not None and event.verification.problem:
-                    await self._note(f"! {clean_line(event.verification.problem)}")
                 took = " · ".join(part for part, _ in turn_summary(event, self._take_waited_s()))
                 await self._note(f"[Interrupted] {took}" if event.is_interrupted else took)
             case _:

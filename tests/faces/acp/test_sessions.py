@@ -322,6 +322,14 @@ async def test_warning_is_shown_beside_the_turn(place: Place) -> None:
     assert len(place.warnings) == 1
 
 
+async def test_evidence_for_the_answer_is_shown_behind_it(place: Place) -> None:
+    async with editing(place, "All tests pass.") as editor:
+        await editor.prompt(await editor.new(place.root), "look")
+
+    (note,) = editor.updates("agent_thought_chunk")
+    assert note["content"]["text"] == 'panpan: unverified: "All tests pass"\n'
+
+
 async def test_list_fork_close_and_delete(place: Place) -> None:
     async with editing(place, "one") as editor:
         session = await editor.new(place.root)

@@ -71,6 +71,7 @@ def browsing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browsing]:
         "edit": [call("Read", {"file_path": "hello.py"}), Reply((Text("I change it."), CHANGE)), say("It is changed.")],
         "ask": [Reply((ToolCall("AskUserQuestion", {"questions": [QUESTION]}),)), say("As you like.")],
         "plan": [call("ExitPlanMode", {"plan": PLAN}), say("Then I begin.")],
+        "claim": [say("It works on GPU.")],
         "hostile": [
             Reply((Thinking(HOSTILE), Text(HOSTILE), ToolCall("Read", {"file_path": HOSTILE}))),
             say(LONG_LINE),
@@ -126,6 +127,15 @@ def test_two_tabs_show_one_session(browsing: Browsing) -> None:
         tab.locator(".ended").wait_for()
     assert page.locator(".transcript").inner_text() == other.locator(".transcript").inner_text()
     assert page.locator(".user").all_inner_texts() == ["two halves"]
+
+
+def test_evidence_for_an_answer_is_shown_below_it(browsing: Browsing) -> None:
+    page = browsing.opened()
+    send(page, "claim")
+
+    page.locator(".ended").wait_for()
+
+    assert page.locator(".ended p").all_inner_texts()[0] == 'unverified: "works on GPU"'
 
 
 def test_token_leaves_the_address_at_once(browsing: Browsing) -> None:

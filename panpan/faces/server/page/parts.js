@@ -212,12 +212,19 @@ function Notice({ item }) {
   return html`<p class="notice ${item.isError ? "error" : ""}">${visible(item.text)}</p>`;
 }
 
+/** The evidence for the answer, as the terminal tells it, and the problem with it if there is one. */
+function evidenceLines({ verified, failed, stale, unverified, problem }) {
+  const quoted = unverified.map((claim) => `"${claim}"`);
+  const parts = Object.entries({ verified, failed, stale, unverified: quoted }).filter(([, texts]) => texts.length);
+  return [parts.map(([name, texts]) => `${name}: ${texts.join(", ")}`).join(" · "), problem].filter(Boolean);
+}
+
 function Ended({ item }) {
   const money = item.cost_usd ? `${item.is_cost_estimated ? "about " : ""}$${item.cost_usd.toFixed(4)}` : "";
   const files = item.files.length === 1 ? "1 file changed" : item.files.length ? `${item.files.length} files changed` : "";
   const words = [`${item.duration_s.toFixed(1)} s`, money, files].filter(Boolean).join(" · ");
-  const line = item.verification?.line;
-  return html`<div class="ended">${line && html`<p>${visible(line)}</p>`}<p>${words}</p></div>`;
+  const lines = item.verification ? evidenceLines(item.verification) : [];
+  return html`<div class="ended">${lines.map((line) => html`<p key=${line}>${visible(line)}</p>`)}<p>${words}</p></div>`;
 }
 
 const VIEWS = {

@@ -22,6 +22,7 @@ from panpan.faces.turn_text import (
     task_end_told,
     tokens_in_short,
     turn_summary,
+    verification_lines,
     was_interrupted,
 )
 from panpan.session.descriptions import compaction_lines
@@ -373,10 +374,9 @@ class TurnView:
             say(self._canvas, "[Interrupted]", "warn")
         if not event.rounds and not event.is_interrupted:  # the model was woken for nothing new
             return
-        if (found := event.verification) is not None:
-            say(self._canvas, found.line, "warn" if found.failed or found.unverified else "dim")
-            if found.problem:
-                say(self._canvas, f"! {found.problem}", "warn")
+        found = event.verification
+        for line in verification_lines(event):
+            say(self._canvas, line, "warn" if found is not None and (found.failed or found.unverified) else "dim")
         self._canvas.show(_row(turn_summary(event, self._waited_s), self._canvas.width, self._canvas.theme))
 
     def _finish(self) -> None:

@@ -161,7 +161,7 @@ def turn_summary(event: TurnEnded, waited_s: float) -> Sequence[tuple[str, int]]
 
 
 def verification_lines(event: TurnEnded) -> Sequence[str]:
-    """Return the evidence for the answer of a turn and the problem with it, harmless for a terminal; each may be missing."""
+    """Return the evidence for the answer of a turn, and the problem with it if there is one; safe for a terminal."""
     if event.verification is None:
         return ()
     problem = event.verification.problem

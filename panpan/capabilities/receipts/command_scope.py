@@ -27,7 +27,19 @@ _FILE_TOOLS = _BESIDE | {
 }  # fmt: skip
 """Programs that run no tests, so that a report that they write is none of a run."""
 _INTERPRETERS = compile_late(r"(?:python|pypy)[\d.]*t?|perl|node|ruby|php|bash|sh|zsh|dash")
-_LOOKING_GIT = frozenset({"status", "diff", "log", "show", "rev-parse", "branch", "ls-files", "add", "commit"})
+_PREPARING: Mapping[str, frozenset[str]] = {
+    "git": frozenset({"status", "diff", "log", "show", "rev-parse", "branch", "ls-files", "add"}),
+    "uv": frozenset({"sync", "pip", "venv", "lock", "add"}),
+    "pip": frozenset({"install", "list", "show", "freeze"}),
+    "npm": frozenset({"install", "ci"}),
+    "poetry": frozenset({"install", "lock"}),
+    "conda": frozenset({"activate", "install", "list"}),
+    "cargo": frozenset({"build", "check", "fmt", "clippy"}),
+    "cmake": frozenset({"--build", "-S", "-B"}),
+    "ruff": frozenset({"check", "format"}),
+}
+"""First words of programs with which they run no tests, and leave the files that are tested as they are or are seen to
+change them."""
 
 _PYTEST_FLAGS = compile_late(
     r"-[qvsxl]+|-r\w+|-n\w+|--(?:verbose|quiet|exitfirst|showlocals|no-header|no-summary|strict\S*|disable-warnings|"
@@ -117,7 +129,7 @@ def scope_of(receipt: Receipt, top: str) -> Scope:
         program = _name(words[0]) if words else ""
         if program == "cd":
             place = posixpath.normpath(posixpath.join(place, words[1])) if len(words) == 2 and words[1] else ""
-        elif program not in _BESIDE and not (program == "git" and words[1:2] and words[1] in _LOOKING_GIT):
+        elif not _is_beside(program, words):
             scope = _of_words(words)
             scopes.append("paths" if scope == "all" and posixpath.normpath(place) != posixpath.normpath(top) else scope)
     if not scopes or "part" in scopes:
@@ -145,6 +157,13 @@ def programs_of(receipt: Receipt) -> frozenset[str]:
 
 def _selects(program: str) -> bool:
     return program == "pytest" or program in _TARGETS
+
+
+def _is_beside(program: str, words: Words) -> bool:
+    """Return True if a command of the line runs no tests, so that the report is of the others."""
+    if program in ("source", "."):  # the environment of a project
+        return len(words) == 2 and words[1].endswith("/activate")
+    return program in _BESIDE or (words[1:2] != () and words[1] in _PREPARING.get(program, ()))
 
 
 def may_run_tests(receipt: Receipt) -> bool:

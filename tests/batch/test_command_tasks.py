@@ -226,6 +226,22 @@ async def test_link_takes_the_place_of_what_is_committed(tmp_path: Path) -> None
     assert git(tmp_path / "project", "status", "--short") == " M src/numbers.txt\n"
 
 
+@pytest.mark.parametrize("isolation", ["worktree", "copy"])
+async def test_link_never_takes_the_place_of_files_elsewhere(tmp_path: Path, isolation: str) -> None:
+    campaign = f'[workspace]\nsource = "../project"\nlinked = ["data/raw"]\nisolation = "{isolation}"\n'
+    runs = Commands(tmp_path, "true", campaign)
+    (tmp_path / "shared" / "raw").mkdir(parents=True)
+    (tmp_path / "shared" / "raw" / "big.bin").write_text("big\n")
+    (tmp_path / "project" / "data").symlink_to(tmp_path / "shared")
+    runs.commit()
+
+    end = await runs.run()
+
+    assert end.kind == "unfit"
+    assert "data/raw lies behind a link of the project; name that link" in end.reason
+    assert (tmp_path / "shared" / "raw" / "big.bin").read_text() == "big\n"
+
+
 async def test_link_to_what_is_gone_is_unfit(tmp_path: Path) -> None:
     end = await Commands(tmp_path, "true", linked_campaign("copy")).run()
 

@@ -35,7 +35,7 @@ from panpan.file_trees.listed_files import (
 from panpan.file_trees.own_repository import OwnRepository, TooMuchError
 from panpan.file_trees.snapshot import Difference, Snapshot, differences
 from panpan.system.files import folder_tree
-from panpan.system.files.canonical import canonical_path
+from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.git.git_places import common_folder
 from panpan.system.git.git_places import repository_around as git_folder_around
 from panpan.system.git.worktrees import Repository, add_worktree, forget_worktree
@@ -202,6 +202,8 @@ def _make_links(frozen: FrozenCampaign, attempt: AttemptFolder) -> None:
         target, place = _linked(frozen, path), working_folder(frozen, attempt) / path
         if not target.exists():
             raise UnfitError(f"workspace.linked: {target} is not on this machine; mount its folder at the same place")
+        if not is_below(canonical_path(place.parent), attempt.workspace):  # what is there is no file of the attempt
+            raise ConfigError(f"workspace.linked: {path} lies behind a link of the project; name that link")
         try:
             if place.is_dir() and not place.is_symlink():
                 folder_tree.remove_tree(place)

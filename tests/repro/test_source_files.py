@@ -54,6 +54,16 @@ async def test_data_that_git_does_not_have_whole_becomes_a_link(folder: Path) ->
     assert sorted(found.linked) == ["data", "one.bin"]
 
 
+async def test_link_on_the_way_to_data_becomes_the_link(folder: Path, tmp_path: Path) -> None:
+    make_repository(folder)
+    put(tmp_path / "shared", "raw/a.csv", "1")
+    (folder / "data").symlink_to("../shared")
+
+    found = await look(folder, "data/raw", "data/gone")
+
+    assert found.linked == ("data",)
+
+
 async def test_submodule_becomes_a_link(folder: Path) -> None:
     make_repository(folder)
     make_repository(folder / "libs" / "other")

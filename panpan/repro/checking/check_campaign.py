@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from anyio import to_thread
@@ -84,6 +84,8 @@ class Outcome:
         """
         assert self.attempt is not None
         assert self.files is not None
+        if self.receipt is not None and PurePosixPath(path).as_posix() in {one.path for one in self.receipt.outputs}:
+            return True
         try:  # git notes the files just before the command begins, on the same disk, so that no other clock counts
             return (self.files / path).stat().st_ctime_ns > self.attempt.index.stat().st_ctime_ns
         except OSError:

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from anyio import to_thread
 
@@ -95,11 +95,20 @@ def _to_link(folder: Path, data: Sequence[str], files: Sequence[str]) -> Iterato
     known = set(files)
     for path in data:
         place = folder / path
-        if place.is_dir():
+        if (link := _first_link(folder, path)) is not None:
+            yield link
+        elif place.is_dir():
             if not all(f"{path}/{name}" in known for name in _names_in(place)):
                 yield path
         elif place.exists() and path not in known:
             yield path
+
+
+def _first_link(folder: Path, path: str) -> str | None:
+    """Return the first link on a path; None if there is none, or it leads nowhere."""
+    above = [parent for parent in (*reversed(PurePosixPath(path).parents), PurePosixPath(path)) if parent.name]
+    link = next((str(one) for one in above if (folder / one).is_symlink()), None)
+    return link if link is not None and (folder / path).exists() else None
 
 
 def _is_filled(folder: Path) -> bool:

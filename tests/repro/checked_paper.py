@@ -9,6 +9,7 @@ from panpan.repro.checking.check import CheckOptions, check
 from panpan.repro.checking.results import CheckReport, Judgement
 from panpan.repro.claims.claim import Claim, Claims, Data, Environment
 from panpan.repro.claims.claims_file import claims_text
+from panpan.repro.claims.confirmations import Confirmations
 from tests.fakes.campaign import git, make_repository
 
 EXPERIMENT = """
@@ -63,6 +64,11 @@ class CheckedPaper:
             environment=Environment.model_validate(environment or {}),
         )
         self.put("claims.toml", claims_text(made))
+        self.confirm(*(one for one in claims if one.confirmed))
+
+    def confirm(self, *claims: Claim) -> None:
+        """Keep that the user has confirmed claims."""
+        Confirmations(self.folder, Path(self.env["PANPAN_HOME"])).keep(claims)
 
     async def check(self, **options: Any) -> CheckReport:
         return await check(self.folder, CheckOptions(**{"env": self.env, **options}), notify=self.told.append)

@@ -135,10 +135,12 @@ async def test_failed_command_is_tried_again_by_the_next_check(paper: CheckedPap
 
 async def test_runs_that_came_with_a_repository_do_not_count(tmp_path: Path) -> None:
     paper = CheckedPaper(tmp_path)
-    await paper.judged(claim("a", "2.0"))
+    one = claim("a", "2.0")
+    await paper.judged(one)
     (output,) = paper.results.glob("campaign/*/*/state/*/attempt-1/output.txt")
     output.write_text("mean: 5.5\n")
     paper.env["PANPAN_HOME"] = str(tmp_path / "other-home")  # of another user, who has the folder as it is
+    paper.confirm(one)
 
     report = await paper.check()
 
@@ -234,7 +236,7 @@ async def test_reproduction_folder_checks_its_source(paper: CheckedPaper) -> Non
     paper.claim(claim("a", "2.0"))
     (paper.folder / "claims.toml").rename(folder / "claims.toml")
 
-    report = await check(folder, CheckOptions(env=paper.env))
+    report = await check(folder, CheckOptions(env=paper.env, confirms=lambda _: True))
 
     assert (report.judgements[0].verdict, report.source) == ("reproduced", str(paper.folder))
     assert (folder / "check.json").is_file()
@@ -242,7 +244,9 @@ async def test_reproduction_folder_checks_its_source(paper: CheckedPaper) -> Non
 
 
 async def test_unconfirmed_claim_waits(paper: CheckedPaper) -> None:
-    waiting = await paper.judged(claim("a", "2.0", confirmed=False))
+    paper.claim(claim("a", "2.0"))
+    paper.env["PANPAN_HOME"] += "-of-another-user"
+    waiting = (await paper.check()).judgements[0]
     assert (waiting.waits_for_confirmation, paper.begun) == (True, 0)
 
     assert (await paper.check(allows_unconfirmed=True)).judgements[0].verdict == "reproduced"

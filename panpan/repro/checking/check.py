@@ -10,6 +10,7 @@ from anyio import to_thread
 from panpan.batch.coordination.local_place import find_gpus
 from panpan.batch.definition.campaign_rules import is_path_inside
 from panpan.batch.store.folder import write_whole
+from panpan.config.locations import panpan_home
 from panpan.errors import ConfigError, OutputError
 from panpan.receipts.receipt import utc_now
 from panpan.repro.checking.check_campaign import CheckCampaigns
@@ -21,6 +22,7 @@ from panpan.repro.checking.results import CheckReport
 from panpan.repro.checking.source_files import SourceFiles, look_at_source
 from panpan.repro.claims.claim import Claim, Claims, Data
 from panpan.repro.claims.claims_file import load_claims
+from panpan.repro.claims.confirmations import Confirmations
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -43,8 +45,8 @@ class CheckOptions:
     """Runs at once on one machine; None: as campaigns do."""
     max_hours: float = 1.0
     """Longest estimate of a run that may begin, in hours."""
-    confirms: Callable[[Claim], bool] = lambda claim: claim.confirmed
-    """Says if a person has confirmed a claim."""
+    confirms: Callable[[Claim], bool] | None = None
+    """Says if a person has confirmed a claim; None: by the user's own confirmations, and no word of claims.toml."""
     allows_unconfirmed: bool = False
     """True if claims run that nobody has confirmed."""
     results: Path | None = None
@@ -84,7 +86,8 @@ async def check(folder: Path, options: CheckOptions, *, notify: Callable[[str], 
     data = await to_thread.run_sync(check_data, used, source.folder, cache)
     stated = tuple(data[: len(claims.data)])
     here = await _here(options.on, places.results, env)
-    obstacles = _obstacles(claims.claim, options, here, source)
+    confirms = options.confirms or Confirmations(folder, panpan_home(env, folder)).confirms
+    obstacles = await to_thread.run_sync(_obstacles, claims.claim, options, confirms, here, source)
     campaigns = CheckCampaigns(places.results, source, claims.environment, identity_of(data), env, options.on, notify)
     runnable = [claim for claim in claims.claim if claim.id not in obstacles]
     at_once = _fewer(options.at_once, here.most_at_once([claim.needs for claim in runnable]))
@@ -174,13 +177,16 @@ async def _here(on: str | None, results: Path, env: Mapping[str, str]) -> Here:
 
 
 def _obstacles(
-    claims: Sequence[Claim], options: CheckOptions, here: Here, source: SourceFiles
+    claims: Sequence[Claim],
+    options: CheckOptions,
+    confirms: Callable[[Claim], bool],
+    here: Here,
+    source: SourceFiles,
 ) -> Mapping[str, Obstacle]:
     """Return the reasons that claims are not run, by their ids."""
     found: dict[str, Obstacle] = {}
     for claim in claims:
-        is_confirmed = options.allows_unconfirmed or options.confirms(claim)
-        obstacle = obstacle_of(claim, is_confirmed=is_confirmed)
+        obstacle = obstacle_of(claim, is_confirmed=options.allows_unconfirmed or confirms(claim))
         if obstacle is None and (lack := here.lacks(claim.needs, source.folder, max_hours=options.max_hours)):
             obstacle = Obstacle(lack)
         if obstacle is not None:

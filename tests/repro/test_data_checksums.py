@@ -1,12 +1,13 @@
 """Checksums of data are taken once, and what is not read whole is never called compared."""
 
+import os
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from panpan.repro.checking.data_files import Limits, check_data, identity_of
+from panpan.repro.checking.data_files import Limits, check_data, identity_of, not_whole
 from panpan.repro.checking.results import DataCheck
 from panpan.repro.claims.claim import Data
 
@@ -76,6 +77,17 @@ def test_large_data_is_digested_by_parts_and_not_compared(files: Files) -> None:
     assert check.found is not None
     assert check.found.how == "parts"
     assert check.problem == "a.csv (6 bytes) was not read whole, so it is not compared with the stated checksum"
+
+
+@pytest.mark.parametrize("sha", ["", DIGEST])
+def test_data_of_300_gb_costs_no_time_and_is_told(files: Files, sha: str) -> None:
+    files.put("a.bin")
+    os.truncate(files.folder / "a.bin", 300_000_000_000)
+
+    check = check_data([Data(path="a.bin", sha256=sha)], files.folder, files.cache)[0]
+
+    assert not_whole(check) == "a.bin (300 GB) is not read whole; its checksum is of its size and parts"
+    assert ("is not compared with the stated checksum" in check.problem) == bool(sha)
 
 
 def test_folder_is_digested_file_by_file_up_to_its_limits(files: Files) -> None:

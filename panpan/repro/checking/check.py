@@ -15,7 +15,7 @@ from panpan.errors import ConfigError, OutputError
 from panpan.receipts.receipt import utc_now
 from panpan.repro.checking.check_campaign import CheckCampaigns
 from panpan.repro.checking.claim_runs import ClaimRuns
-from panpan.repro.checking.data_files import check_data, identity_of
+from panpan.repro.checking.data_files import check_data, identity_of, not_whole
 from panpan.repro.checking.judging import Obstacle, judge_all, obstacle_of
 from panpan.repro.checking.needs import Here, elsewhere, this_machine
 from panpan.repro.checking.results import CheckReport
@@ -85,6 +85,8 @@ async def check(folder: Path, options: CheckOptions, *, notify: Callable[[str], 
     cache = places.results / "data-digests.json"
     data = await to_thread.run_sync(check_data, used, source.folder, cache)
     stated = tuple(data[: len(claims.data)])
+    for told in filter(None, map(not_whole, stated)):
+        notify(told)
     here = await _here(options.on, places.results, env)
     confirms = options.confirms or Confirmations(folder, panpan_home(env, folder)).confirms
     obstacles = await to_thread.run_sync(_obstacles, claims.claim, options, confirms, here, source)

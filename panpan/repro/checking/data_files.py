@@ -71,6 +71,17 @@ def identity_of(checks: Sequence[DataCheck]) -> str:
     return sha256(repr(facts).encode(errors="surrogateescape")).hexdigest()
 
 
+def not_whole(check: DataCheck) -> str:
+    """Return a sentence if data was not read whole; empty if it was, or is missing."""
+    found = check.found
+    if found is None or found.how == "whole":
+        return ""
+    name, size = clean_line(check.path), size_text(found.size)
+    if found.how == "parts":
+        return f"{name} ({size}) is not read whole; its checksum is of its size and parts"
+    return f"{name} ({size}) has no checksum: it is {found.how}"
+
+
 class _Reader:
     def __init__(self, source: Path, cache: Path, limits: Limits) -> None:
         self._source = source

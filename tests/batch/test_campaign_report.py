@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from panpan.batch.definition.campaign import CommandLine
 from panpan.batch.reporting.report import CampaignReport, csv_text, harmless, in_markdown, markdown_text, write_report
 from panpan.batch.reporting.report_html import html_page
 from panpan.batch.store.records import Changes, Needs, Spent, Verdict
@@ -193,6 +194,15 @@ def test_silent_verify_command_is_told_by_its_end(tmp_path: Path, verdict: Any, 
     results = [result_of(ONE, "failed", 1, verdict=Verdict(exit_code=2, seconds=1.0, **verdict))]
     folder = begun_campaign(tmp_path / "camp", [ONE], results)
     assert words in Page(html_page(write_report(folder))).said
+
+
+def test_facts_name_the_commands_of_tasks(tmp_path: Path) -> None:
+    lines = [CommandLine(command=f"python train.py {seed}") for seed in (1, 2)]
+    tasks = [task_of("train", seed=number).model_copy(update={"command": line}) for number, line in enumerate(lines)]
+
+    report = write_report(begun_campaign(tmp_path / "camp", tasks))
+
+    assert dict(report.facts())["Runs"] == "python train.py 1, and 1 more"
 
 
 def test_letters_say_what_became_of_each_attempt(report: CampaignReport) -> None:

@@ -152,6 +152,9 @@ class CampaignReport:
         yield "Tasks", f"{names:,}{combined}; {self.attempts} attempt{'s' * (self.attempts > 1)} at each"
         if campaign.verify:
             yield "Verified by", campaign.verify.command
+        commands = [*dict.fromkeys(task.command.command for task in self.tasks if task.command)]
+        if commands:
+            yield "Runs", commands[0] + (f", and {len(commands) - 1:,} more" if len(commands) > 1 else "")
         models = dict.fromkeys(result.model for result in self.results if result.model)
         if models:
             yield "Model", ", ".join(models)
@@ -264,7 +267,7 @@ def _markdown(report: CampaignReport) -> Iterator[str]:
     yield f"{NOTE}\n"
 
 
-REJECTED = "Failed, with the last line of the verify command"
+REJECTED = "Failed, with the last line of the command that decided"
 LEGEND = (
     "P passed, F failed, D done without a verify command, E error, C cancelled, W waits for a person, · no result yet."
 )

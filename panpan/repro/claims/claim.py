@@ -27,7 +27,7 @@ confirmed = true
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from panpan.batch.definition.campaign import Table, Text
 
@@ -99,12 +99,16 @@ def _as_tolerance(value: Any) -> Any:
     return {"exact": True} if value == "exact" else value
 
 
+Pattern = Annotated[str, StringConstraints(min_length=1)]
+"""Not stripped: blanks at its ends count."""
+
+
 class Extract(Table):
     """Place of the number after a run; exactly one of `output`, `json`, `csv`, `file`."""
 
     model_config = ConfigDict(serialize_by_alias=True)  # or a check that was written could not be read
 
-    output: Text | None = None
+    output: Pattern | None = None
     """Pattern (`re` syntax) with one group for the number, in what the command printed; the last match counts."""
     json_file: Text | None = Field(default=None, alias="json")
     """JSON file, relative to the folder of the run."""
@@ -117,7 +121,7 @@ class Extract(Table):
     column: Text | None = None
     file: Text | None = None
     """Text file."""
-    match: Text | None = None
+    match: Pattern | None = None
     """Pattern with one group for the number in that file; the last match counts."""
     scale: float = 1.0
     """Factor from the number that is found to the unit of the claim, such as 100 for percent."""

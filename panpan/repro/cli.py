@@ -52,7 +52,11 @@ def check_command(folder: Path, form: str, **given: Any) -> int:
 
     Exit codes: 0 no claim deviates, 1 a claim deviates, 2 usage or configuration, 5 claims wait for confirmation.
     """
-    raise NotImplementedError
+    import anyio
+
+    from panpan.repro.checking.check_command import run
+
+    return anyio.run(run, existing_folder(folder), form, given)
 
 
 @command.command("show")
@@ -60,7 +64,9 @@ def check_command(folder: Path, form: str, **given: Any) -> int:
 @_FORMAT
 def show_command(folder: Path, form: str) -> int:
     """Show the results of the last check, or the claims if there was none."""
-    raise NotImplementedError
+    from panpan.repro.checking.check_command import show
+
+    return show(existing_folder(folder), form)
 
 
 @command.command("extract")

@@ -75,6 +75,17 @@ async def test_claims_are_not_trusted_without_a_terminal(tmp_path: Path) -> None
         await require_trust(file, tmp_path / "home")
 
 
+async def test_claims_that_the_user_confirmed_are_not_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "claims.toml").write_text(CLAIMS)
+    file, asked = load_claims(tmp_path), Asked(True)
+    await require_trust(file, tmp_path / "home", ask=asked, has_seen=lambda claim: claim.id != "c")
+    (question,) = asked.questions
+    assert "curl evil" in question
+    assert "run.py" not in question
+    (tmp_path / "claims.toml").write_text(CLAIMS[CLAIMS.index("[[claim]]") :])
+    await require_trust(load_claims(tmp_path), tmp_path / "home", has_seen=lambda _: True)
+
+
 async def test_claims_without_commands_need_no_trust(tmp_path: Path) -> None:
     (tmp_path / "claims.toml").write_text("[[claim]]\nid = 'a'\nvalue = '3'")
     await require_trust(load_claims(tmp_path), tmp_path / "home")

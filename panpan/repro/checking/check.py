@@ -116,10 +116,11 @@ def results_folder(folder: Path) -> Path:
     Args:
         folder: Folder with claims.toml; canonical.
     """
-    return folder if _is_reproduction(folder) else folder / RESULTS_FOLDER
+    return folder if is_reproduction(folder) else folder / RESULTS_FOLDER
 
 
-def _is_reproduction(folder: Path) -> bool:
+def is_reproduction(folder: Path) -> bool:
+    """True for the folder of a reproduction, whose claims are the user's or a model's and no author's."""
     return (folder / "state.json").is_file() and (folder / "source").is_dir()
 
 
@@ -136,7 +137,7 @@ def _places(folder: Path, options: CheckOptions) -> _Places:
         ConfigError: The folder of the results would lie elsewhere.
         OutputError: It cannot be made.
     """
-    source = canonical_path(folder / "source") if _is_reproduction(folder) else folder
+    source = canonical_path(folder / "source") if is_reproduction(folder) else folder
     wanted = options.results or results_folder(folder)
     results = canonical_path(wanted)
     if options.results is None and not is_below(results, folder):

@@ -3,7 +3,7 @@
 Trust in the claims is no trust in a project, even in the same folder: its root is the file and no folder.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from anyio import to_thread
@@ -11,7 +11,7 @@ from anyio import to_thread
 from panpan.config.file_trust import Ask, TrustQuestion, lines_about, problem_of, trust_text
 from panpan.config.keys import shown
 from panpan.config.trust import Trusted, TrustStore
-from panpan.repro.claims.claim import Claims
+from panpan.repro.claims.claim import Claim, Claims
 from panpan.repro.claims.claims_file import NAME, ClaimsFile
 
 
@@ -29,7 +29,14 @@ def keep_trust(file: ClaimsFile, home: Path, *, is_trusted: bool) -> None:
     TrustStore(home).keep(file.files, is_trusted=is_trusted)
 
 
-async def require_trust(file: ClaimsFile, home: Path, *, trusts: bool = False, ask: Ask | None = None) -> None:
+async def require_trust(
+    file: ClaimsFile,
+    home: Path,
+    *,
+    trusts: bool = False,
+    ask: Ask | None = None,
+    has_seen: Callable[[Claim], bool] = lambda _: False,
+) -> None:
     """Return if the user trusts a claims.toml as it was read, asking them if that is possible.
 
     Args:
@@ -37,11 +44,12 @@ async def require_trust(file: ClaimsFile, home: Path, *, trusts: bool = False, a
         home: The panpan home.
         trusts: True if a flag trusts it, for this run.
         ask: Asks the user; None without a terminal.
+        has_seen: True if the user has confirmed a claim with its command, so that it needs no question.
 
     Raises:
         ConfigError: It is not trusted, or the answer cannot be kept; the error says what to do.
     """
-    runs = list(_runs(file.claims))
+    runs = list(_runs(file.claims, has_seen))
     if trusts or not runs:
         return
     state = await to_thread.run_sync(TrustStore(home).state, file.files)
@@ -57,14 +65,14 @@ async def require_trust(file: ClaimsFile, home: Path, *, trusts: bool = False, a
     await question.require_yes(ask)
 
 
-def _runs(claims: Claims) -> Iterator[str]:
-    """Yield what runs, each command once."""
-    commands = {(claim.command, claim.needs.network) for claim in claims.claim if claim.command}
-    if not commands:
+def _runs(claims: Claims, has_seen: Callable[[Claim], bool]) -> Iterator[str]:
+    """Yield what runs and the user has not seen yet, each command once."""
+    runnable = [claim for claim in claims.claim if claim.command]
+    if not runnable:
         return
-    if claims.environment.kind == "uv":
-        yield "uv: makes the environment of the project, with the network"
+    if claims.environment.kind != "none":
+        yield f"{claims.environment.kind}: makes the environment of the project, with the network"
     if claims.environment.setup is not None:
         yield f"setup, with the network: {claims.environment.setup}"
-    for command, network in sorted(commands):
+    for command, network in sorted({(one.command, one.needs.network) for one in runnable if not has_seen(one)}):
         yield f"command{' with the network' if network else ''}, in the sandbox: {command}"

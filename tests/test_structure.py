@@ -163,6 +163,7 @@ PROGRAMS = ("pip", "uv", "conda", "pixi")
 
 PROGRAM_PLACES = (
     "batch",
+    "repro",
     "capabilities/local_model/fetch_registry.py",
     "permissions/rules/command_parts.py",
     "shell_analysis",

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from panpan.repro.checking.evidence import Evidence
-from panpan.repro.checking.judging import obstacle_of
+from panpan.repro.checking.judging import counted, obstacle_of
 from panpan.repro.checking.results import CheckReport, Judgement
-from panpan.repro.checking.verdict_words import counted
 from panpan.repro.claims.claim import Claim, Claims
 from panpan.repro.claims.written_number import read_number, shown_number
 from panpan.system.text.cell_width import cell_width

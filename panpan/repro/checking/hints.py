@@ -6,7 +6,7 @@ The rule: an observation that chance would make often is left out, so each needs
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_DOWN, Decimal
 from fractions import Fraction
-from itertools import product
+from itertools import islice, product
 
 from panpan.repro.checking.evidence import Evidence, half_of
 from panpan.repro.claims.claim import Verdict
@@ -19,6 +19,8 @@ _MOST_COUNT = 12
 """Largest count in a ratio of two small counts."""
 _MOST_ITEMS = 10_000
 _MOST_HINTS = 4
+_MOST_CLAIMS = 1_000
+"""Most claims among which a number is looked for."""
 _CHANCE = Fraction(1, 10)
 """Share of all ratios nearby that may fit a hint by chance."""
 
@@ -65,7 +67,7 @@ def _of_row(found: Evidence, others: Mapping[str, Evidence]) -> Iterator[str]:
     """Find the number among those of other claims."""
     if len(found.claimed.digits) < _FEWEST_DIGITS:
         return
-    for name, other in sorted(others.items()):
+    for name, other in islice(others.items(), _MOST_CLAIMS):
         is_same_claim = other is found or other.claimed.value == found.claimed.value
         if not is_same_claim and any(_fits(found.claimed, value) for value in other.at_reference):
             yield f"the claimed number is that of {clean_line(name)}"

@@ -5,19 +5,20 @@ deterministic, was not repeated, or read other data than the paper's never devia
 """
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 
 from panpan.repro.checking.evidence import Evidence, half_of
 from panpan.repro.checking.hints import hints_of
 from panpan.repro.checking.results import ClaimRun, DataCheck, Judgement
 from panpan.repro.checking.spread import mean_of
-from panpan.repro.checking.verdict_words import counted, shown_list, tolerance_words
 from panpan.repro.claims.claim import Claim, Verdict
-from panpan.repro.claims.written_number import EXACT, read_number, shown_number
+from panpan.repro.claims.written_number import EXACT, WrittenNumber, read_number, shown_number
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
 ENOUGH_SEEDS = 3
 """Fewest seeds that show a deviation where the paper names no seed."""
+_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def _verdict(found: Evidence, runs: Sequence[ClaimRun], data: Sequence[DataCheck
     if problems:
         return "not reproducible", f"{_difference(found)}, with other data: {problems}"
     if found.varies:
-        values = shown_list(found.independent, found.claimed)
+        values = _listed(found.independent, found.claimed)
         return "not reproducible", f"the same command and seed give other numbers each time, and none is near: {values}"
     if reason := _too_little(found):
         return "not run", reason
@@ -137,7 +138,7 @@ def _match(found: Evidence) -> str:
     values = found.at_reference
     if not values or not all(map(found.is_near, values)):
         return ""
-    return f"{shown_list(values, found.claimed)}{_seed_words(found)} is {tolerance_words(found)}"
+    return f"{_listed(values, found.claimed)}{_seed_words(found)} is {_tolerance_words(found)}"
 
 
 def _spread(found: Evidence) -> str:
@@ -187,7 +188,7 @@ def _deviation(found: Evidence) -> str:
 
 def _difference(found: Evidence) -> str:
     claimed, values = found.claimed, found.at_reference or found.independent
-    measured = shown_list(values, claimed)
+    measured = _listed(values, claimed)
     return f"{measured}{_seed_words(found)} instead of {clean_line(found.claim.value)}"
 
 
@@ -196,3 +197,32 @@ def _seed_words(found: Evidence) -> str:
         return ""
     whose = "the paper's seed" if found.claim.seed is not None else "seed"
     return f" with {whose} {found.reference}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 seed` and `3 seeds`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _listed(values: Sequence[Decimal], claimed: WrittenNumber) -> str:
+    """Return measured numbers for readers, each once; in full where they would look like the claimed one."""
+    distinct = sorted(set(values))
+    shown = dict.fromkeys(
+        f"{value:f}" if (text := shown_number(value, claimed)) == shown_number(claimed.value, claimed)
+        and value != claimed.value else text
+        for value in distinct
+    )  # fmt: skip
+    more = len(shown) - _MOST_SHOWN
+    return ", ".join(list(shown)[:_MOST_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _tolerance_words(found: Evidence) -> str:
+    """Return the tolerance as the end of a sentence."""
+    tolerance, value = found.claim.tolerance, f"{found.claimed.value}"
+    if tolerance.exact:
+        return f"exactly {value}"
+    if tolerance.absolute is not None:
+        return f"within {tolerance.absolute:g} of {value}"
+    if tolerance.relative is not None:
+        return f"within {100 * tolerance.relative:g} % of {value}"
+    return f"within half a unit of the last digit of {value}"

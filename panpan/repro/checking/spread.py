@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from functools import cache
-from math import atan, cos, pi, sin, sqrt
+from math import cos, pi, sin, sqrt
 
 from panpan.repro.claims.written_number import EXACT
 
@@ -54,11 +54,6 @@ def t_quantile(freedom: int) -> float:
             break
         low, high = (angle, high) if _share_within(angle, freedom) < SHARE else (low, angle)
     return sqrt(freedom) * sin(low) / cos(low)
-
-
-def t_share(t: float, freedom: int) -> float:
-    """Return the share of Student's distribution between -t and t."""
-    return _share_within(atan(t / sqrt(freedom)), freedom)
 
 
 def _share_within(angle: float, freedom: int) -> float:

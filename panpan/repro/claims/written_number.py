@@ -39,7 +39,7 @@ _NUMBER = compile_late(
       | \s* [x\u00d7\u00b7*] \s* 10
         (?: (?: \^ | \*\* ) \{? (?P<power> [+-]? [0-9]{1,4} ) \}? | (?P<signed> [+-] [0-9]{1,4} ) )
     )?
-    \s* (?P<percent> % )?
+    \s* %?
     (?: \s* (?: ± | \+/- | \+- ) .* | \s* \( .* \) )?
     """,
     re.VERBOSE,
@@ -51,8 +51,6 @@ class WrittenNumber:
     """A number with the digits that were written."""
 
     value: Decimal
-    is_percent: bool = False
-    """True if a percent sign follows; the value is the number before it."""
 
     @property
     def step(self) -> Decimal:
@@ -69,7 +67,7 @@ def read_number(text: str) -> WrittenNumber | None:
     """Return the number that a text is; None if it is none, or not finite.
 
     A comma before three digits groups thousands, unless the number begins with 0. What follows as a spread, `± 0.3` or
-    `(0.3)`, is left out.
+    `(0.3)`, is left out, and so is a percent sign.
     """
     if len(text) > _MAX_CHARS:
         return None
@@ -86,7 +84,7 @@ def read_number(text: str) -> WrittenNumber | None:
     value = Decimal(f"{found['sign'] or ''}{digits}e{exponent}")
     if value.adjusted() > _MOST_BEFORE or _exponent(value) < -_MOST_BEHIND:
         return None
-    return WrittenNumber(value, is_percent=found["percent"] is not None)
+    return WrittenNumber(value)
 
 
 def _plain(text: str) -> str:

@@ -10,17 +10,24 @@ import pytest
 from panpan.cli.subcommands import subcommands
 from panpan.errors import ConfigError
 from panpan.repro.checking.check import CHECK_FILE, RESULTS_FOLDER, CheckOptions
-from panpan.repro.checking.check_command import run, show
+from panpan.repro.checking.check_command import confirmed_in, run, show
 from panpan.repro.checking.judging import Obstacle, judge_all, obstacle_of
 from panpan.repro.checking.results import CheckReport, ClaimRun
 from panpan.repro.claims.claim import Claim
 from panpan.repro.claims.claims_file import claim_text
+from panpan.repro.claims.confirmations import Confirmations
 from tests.prepared_command import PREPARED
 from tests.repro.claim_runs import claim_of, runs_of
 from tests.terminal_emulator.terminal import Terminal
 
 GIVEN = {"seeds": 3, "only": (), "on": None, "at_once": None, "max_hours": 1.0, "allows_unconfirmed": False}
 SCRIPT = "import sys\nprint('mean: 3.5', 'n:', 4 + int(sys.argv[1]))\n"
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the user's own answers out of the tests."""
+    monkeypatch.setenv("PANPAN_HOME", str(tmp_path / "home"))
 
 
 def checked(claim: Claim, *numbers: str) -> CheckReport:
@@ -106,6 +113,18 @@ def test_show_tells_the_last_check_and_changes_since(tmp_path: Path, capsys: pyt
     assert CheckReport.model_validate(facts["check"]) == report
 
 
+def test_word_of_an_author_counts_only_in_their_repository(tmp_path: Path) -> None:
+    folder, claim, other = tmp_path / "folder", claim_of("83.1"), claim_of("83.1", confirmed=False)
+    folder.mkdir()
+    assert [confirmed_in(folder)(one) for one in (claim, other)] == [True, False]
+
+    (folder / "source").mkdir()
+    (folder / "state.json").touch()
+    assert not confirmed_in(folder)(claim)
+    Confirmations(folder, tmp_path / "home").keep([claim])
+    assert confirmed_in(folder)(claim)
+
+
 def test_damaged_result_is_named(tmp_path: Path) -> None:
     (tmp_path / "claims.toml").write_text(claim_text(claim_of("83.1")))
     (tmp_path / RESULTS_FOLDER).mkdir()
@@ -121,7 +140,7 @@ def test_check_asks_on_the_terminal_and_runs_the_commands(tmp_path: Path) -> Non
     right = {"command": "python3 run.py {seed}", "extract": {"output": "mean: (.*) n"}}
     wrong = {"id": "t/n", "command": "python3 run.py {seed}", "extract": {"output": " n: (.*)"}}
     (project / "claims.toml").write_text(claim_text(claim_of("3.5", **right)) + claim_text(claim_of("40", **wrong)))
-    env = {**os.environ, "PANPAN_HOME": str(tmp_path / "home")}
+    env = dict(os.environ)
     argv = PREPARED.argv("repro", "check", env=env)
     with Terminal(argv, env=env, cwd=project, rows=40) as terminal:
         terminal.wait_for("command, in the sandbox: python3 run.py {seed}")

@@ -56,7 +56,7 @@ def test_claims_are_listed_with_what_they_lack() -> None:
             claim_of("3.5", id="d", not_reproducible="withdrawn"),
         )
     )
-    assert list(claim_lines(claims)) == [
+    assert list(claim_lines(claims, lambda claim: claim.confirmed)) == [
         "claim  paper      state",
         "a      3.5        ready",
         "b      3.5        nobody has confirmed it",

@@ -18,7 +18,7 @@ from panpan.errors import AnswerNeededError, ConfigError, ToolError
 from panpan.repro.checking.check import CHECK_FILE, CheckOptions, check, is_reproduction, results_folder
 from panpan.repro.checking.check_table import MAX_COLUMNS, check_lines, claim_lines
 from panpan.repro.checking.results import CheckReport
-from panpan.repro.claims.claim import Claims
+from panpan.repro.claims.claim import Claim, Claims
 from panpan.repro.claims.claims_file import load_claims
 from panpan.repro.claims.claims_trust import require_trust
 from panpan.repro.claims.confirmations import Confirmations
@@ -53,11 +53,10 @@ async def run(folder: Path, form: str, given: Mapping[str, Any], checks: Checks 
     trusts = options.pop("trusts")
     can_ask = sys.stdin.isatty() and sys.stdout.isatty()
     file = await to_thread.run_sync(load_claims, folder)
-    home = panpan_home(os.environ, Path.cwd())
-    seen = Confirmations(folder, home).confirms
+    home, seen = panpan_home(os.environ, Path.cwd()), _confirmations(folder).confirms
     await require_trust(file, home, trusts=trusts, ask=ask_yes_or_no if can_ask else None, has_seen=seen)
-    confirms = seen if is_reproduction(folder) else lambda claim: claim.confirmed or seen(claim)
-    report = await checks(folder, CheckOptions(**options, confirms=confirms, env=dict(os.environ)), notify=_say)
+    chosen = CheckOptions(**options, confirms=confirmed_in(folder), env=dict(os.environ))
+    report = await checks(folder, chosen, notify=_say)
     code = exit_code(report)
     if form == "json":
         click.echo(json_line({**report.model_dump(mode="json"), "exit_code": code}), nl=False)
@@ -66,6 +65,19 @@ async def run(folder: Path, form: str, given: Mapping[str, Any], checks: Checks 
         if code == AnswerNeededError.exit_code:
             click.echo("claims wait for you; panpan repro confirm asks about each, and --yes runs them all")
     return code
+
+
+def confirmed_in(folder: Path) -> Callable[[Claim], bool]:
+    """Return a function that says if a person has confirmed a claim.
+
+    In a repository the word of its author counts, too. In a reproduction only the user's does: a model writes there.
+    """
+    seen = _confirmations(folder).confirms
+    return seen if is_reproduction(folder) else lambda claim: claim.confirmed or seen(claim)
+
+
+def _confirmations(folder: Path) -> Confirmations:
+    return Confirmations(folder, panpan_home(os.environ, Path.cwd()))
 
 
 def exit_code(report: CheckReport) -> int:
@@ -95,7 +107,7 @@ def show(folder: Path, form: str) -> int:
         click.echo(json_line(facts), nl=False)
         return 0
     if report is None:
-        _print(claim_lines(claims, _columns()))
+        _print(claim_lines(claims, confirmed_in(folder), _columns()))
         return 0
     _print(check_lines(report, _columns()))
     click.echo(f"checked {report.ended_at[:16].replace('T', ' ')} UTC{_since(report, claims)}")

@@ -1,6 +1,6 @@
 """A check as a table for people: a line for each claim, and below it the reasons. At most 100 columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 from panpan.repro.checking.evidence import Evidence
@@ -44,15 +44,16 @@ def conclusion(report: CheckReport) -> str:
     return f"{counted(len(report.judgements), 'claim')}: {counts}" if counts else "no claims"
 
 
-def claim_lines(claims: Claims, columns: int = MAX_COLUMNS) -> Iterator[str]:
+def claim_lines(claims: Claims, confirms: Callable[[Claim], bool], columns: int = MAX_COLUMNS) -> Iterator[str]:
     """Yield the claims of a file that was not checked yet.
 
     Args:
         claims: The claims.
+        confirms: True if a person has confirmed a claim.
         columns: Width of the screen.
     """
     columns = max(min(columns, MAX_COLUMNS), _MIN_COLUMNS)
-    rows = [(one.id, claimed_text(one), _state(one)) for one in claims.claim]
+    rows = [(one.id, claimed_text(one), _state(one, is_confirmed=confirms(one))) for one in claims.claim]
     commands = dict.fromkeys(f"command: {clean_line(one.command)}" for one in claims.claim if one.command)
     yield from _blocks(
         [*_table(("claim", "paper", "state"), rows, columns)],
@@ -67,10 +68,10 @@ def _blocks(*blocks: Sequence[str]) -> Iterator[str]:
         yield from ["", *block] if number else block
 
 
-def _state(claim: Claim) -> str:
+def _state(claim: Claim, *, is_confirmed: bool) -> str:
     if claim.not_reproducible:
         return "not reproducible"
-    obstacle = obstacle_of(claim, is_confirmed=claim.confirmed)
+    obstacle = obstacle_of(claim, is_confirmed=is_confirmed)
     return "ready" if obstacle is None else obstacle.reason.partition(";")[0]
 
 

@@ -168,12 +168,12 @@ def _turned(box: tuple[float, float, float, float], quarter: int) -> tuple[float
     match quarter:
         case 0:
             return left, -high, right, -low
-        case 1:
-            return low, left, high, right
+        case 1:  # clockwise, read from above
+            return -high, -right, -low, -left
         case 2:
             return -right, low, -left, high
         case _:
-            return -high, -right, -low, -left
+            return low, left, high, right
 
 
 def _thin_objects(page: Any) -> Iterator[tuple[float, float, float, float]]:

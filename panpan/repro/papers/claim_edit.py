@@ -38,7 +38,7 @@ def _changes(old: Claim, new: Claim) -> dict[str, Any]:
     """Return the new values by key; None for keys that are gone."""
     before, after = _values(old), _values(new)
     gone = dict.fromkeys(key for key in before if key not in after)
-    return gone | {key: value for key, value in after.items() if value != before.get(key)}
+    return gone | {key: _on_one_line(value) for key, value in after.items() if value != before.get(key)}
 
 
 def _values(claim: Claim) -> dict[str, Any]:
@@ -48,3 +48,14 @@ def _values(claim: Claim) -> dict[str, Any]:
 
 def _without_none(value: Any) -> Any:
     return {key: one for key, one in value.items() if one is not None} if isinstance(value, dict) else value
+
+
+def _on_one_line(value: Any) -> Any:
+    """Return a table as one that stands on the line of its key."""
+    import tomlkit
+
+    if not isinstance(value, dict):
+        return value
+    table = tomlkit.inline_table()
+    table.update({key: _on_one_line(one) for key, one in value.items()})
+    return table

@@ -127,19 +127,15 @@ def _notes(tables: PaperTables, name: str) -> Iterator[str]:
     """Yield sentences about parts of the document that could not be read."""
     shown = clean_line(name)
     if tables.scans:
-        pages = _ranges(tables.scans)
-        yield f"{shown} has pictures without text, such as scans, on pages {pages}; recognise it first"
+        yield f"{shown} has scans without text: pages {_ranges(tables.scans)}; recognise their text first"
     if tables.pages and tables.pages_read is not None and tables.pages_read < tables.pages:
         yield f"only the first {tables.pages_read} of {tables.pages} pages of {shown} were read"
 
 
 def _left_out(proposals: Proposals) -> Iterator[str]:
     if proposals.left_out:
-        many = proposals.left_out != 1
-        yield (
-            f"{proposals.left_out:,} cell{'s' * many} {'are' if many else 'is'} left out, not being one number, as in "
-            "`45.2 / 46.1`"
-        )
+        what = "1 cell is" if proposals.left_out == 1 else f"{proposals.left_out:,} cells are"
+        yield f"{what} left out, not being one number, such as `45.2 / 46.1`"
     if proposals.beyond:
         yield f"{proposals.beyond:,} more numbers are left out; choose tables with --table"
 

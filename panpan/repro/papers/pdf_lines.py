@@ -251,11 +251,14 @@ def _grown(band: tuple[float, float], words: Sequence[Word], stops: Sequence[flo
     """Return a stretch with the rows of a table right above and below it, and with its caption."""
     top, bottom = band
     lines = list(_lines(words))
+    inside = [line for line in lines if top <= line.y <= bottom]
+    # The first row of a table stands at some distance below its caption.
+    reach = _NEAR_CAPTION if inside and any(line.is_caption() for line in inside[-3:]) else _NEAR_ROW
     for line in lines:
-        if bottom < line.y < bottom + _NEAR_ROW * line.size:
+        if bottom < line.y < bottom + reach * line.size:
             if any(bottom < stop <= line.y + line.size / 2 for stop in stops):
                 break
-            bottom = line.y + line.size / 2
+            bottom, reach = line.y + line.size / 2, _NEAR_ROW
     for line in reversed(lines):
         if top - _NEAR_ROW * line.size < line.y < top:
             if any(line.y - line.size / 2 <= stop < top for stop in stops):

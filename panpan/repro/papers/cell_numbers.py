@@ -12,14 +12,14 @@ _BLANKS = "\u00a0\u2009\u202f\u2007\u200a"
 _MARKS = "*†‡§¶#↑↓▲▼△▽★☆✓°"
 _BARE_SCRIPT = r"[\^_]\{[^{}]*\}"
 _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
-_POWER = compile_late(r"\s*[\u00d7x·*]\s*10\s*(?:\^\{\s*([-+]?\d{1,2})\s*[^\d{}]?\}|\^\s*([-+]?\d{1,2}))")
-_LONE_POWER = compile_late(r"(?<![\d.,])10\^\{\s*([-+]?\d{1,2})\s*[^\d{}]?\}")
+_POWER = compile_late(r"(?a)\s*[\u00d7x·*]\s*10\s*(?:\^\{\s*([-+]?\d{1,2})\s*[^\d{}]?\}|\^\s*([-+]?\d{1,2}))")
+_LONE_POWER = compile_late(r"(?a)(?<![\d.,])10\^\{\s*([-+]?\d{1,2})\s*[^\d{}]?\}")
 _RAISED_WHOLE = compile_late(r"(?<![.,\d])\d+\^\{\d+\}")
 """A whole number with a raised one: a power, or a footnote."""
-_LARGE_POWER = compile_late(r"[eE][-+]?(?:[4-9]\d|\d{3,})")
+_LARGE_POWER = compile_late(r"(?a)[eE][-+]?(?:[4-9]\d|\d{3,})")
 """More likely a power with the mark of a footnote."""
 _CELL = compile_late(
-    rf"(?P<currency>[$€£¥])?\s*\(?\s*(?P<value>{_NUMBER})\s*(?P<unit>%|‰)?\s*"
+    rf"(?a)(?P<currency>[$€£¥])?\s*\(?\s*(?P<value>{_NUMBER})\s*(?P<unit>%|‰)?\s*"
     rf"(?:(?:\(\s*)?(?:±|\+/-|\+-)\s*(?P<spread>{_NUMBER})\s*(?:%|‰)?\s*\)?|\(\s*(?P<brackets>{_NUMBER})\s*(?:%|‰)?\s*\)"
     rf"|[\[(]\s*{_NUMBER}\s*(?:[,;]|to|-)\s*{_NUMBER}\s*[\])])?\s*\)?\s*"
     r"(?P<unit_behind>%|‰|[A-Za-zµ°]{1,4}(?:/[a-z]{1,3})?)?"
@@ -78,6 +78,16 @@ def is_several_numbers(cell: str) -> bool:
     letters = sum(char.isalpha() for char in text)
     digits = sum(char.isdigit() for char in text)
     return digits > letters and read_cell(cell) is None
+
+
+def has_numbers(cell: str) -> bool:
+    """True if a cell is a number, or several."""
+    return read_cell(cell) is not None or is_several_numbers(cell)
+
+
+def is_words(cell: str) -> bool:
+    """True if a cell holds words: neither numbers, nor a sign that there is none."""
+    return not is_blank(cell) and not has_numbers(cell)
 
 
 def uses_decimal_comma(cells: list[str]) -> bool:

@@ -2,9 +2,9 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 from anyio import to_thread
@@ -42,7 +42,34 @@ source = ""                                 # a file beside this one, or an addr
 """
 
 
-async def extract(paper: Path, cwd: Path, form: str, given: Mapping[str, Any]) -> int:
+ReadDocument: TypeAlias = Callable[[Path], Awaitable[ReadPaper]]
+
+
+async def read_document(path: Path) -> ReadPaper:
+    """Return the tables of a document of the user, read in the sandbox.
+
+    Raises:
+        ConfigError: It is missing, too large, damaged or encrypted.
+    """
+    data = await to_thread.run_sync(document_bytes, path)
+    return await read_paper(data, path.name, CommandSandbox(is_on=True, home=panpan_home(os.environ, path.parent)))
+
+
+def document_bytes(path: Path) -> bytes:
+    """Return the bytes of a document.
+
+    Raises:
+        ConfigError: It is missing or too large, or may not be read.
+    """
+    try:
+        return read_users_file(str(path), max_bytes=MAX_BYTES)
+    except ToolError as error:
+        raise ConfigError(f"the paper cannot be read: {error}") from error
+
+
+async def extract(
+    paper: Path, cwd: Path, form: str, given: Mapping[str, Any], *, read: ReadDocument = read_document
+) -> int:
     """Propose claims from a document, add them to a claims.toml, and say so. Return the exit code, which is 0.
 
     Args:
@@ -50,15 +77,16 @@ async def extract(paper: Path, cwd: Path, form: str, given: Mapping[str, Any]) -
         cwd: Folder for relative paths.
         form: `text` or `json`, for the summary.
         given: The options `output`, `tables` and `writes_example`.
+        read: Reads the document.
 
     Raises:
         ConfigError: The document or the claims.toml cannot be read, or that cannot be written.
     """
     source = _absolute(cwd, paper)
     target = _STDOUT if given["output"] == _STDOUT else _target(cwd, given["output"])
-    read = await read_document(source, os.environ)
-    _warn(_notes(read.tables, paper.name))
-    proposals = propose(read, source_of(source, target.parent), given["tables"])
+    document = await read(source)
+    _warn(_notes(document.tables, paper.name))
+    proposals = propose(document, source_of(source, target.parent), given["tables"])
     _warn(_left_out(proposals))
     if not proposals.claims.claim:
         _warn([f"{clean_line(paper.name)} has no tables with numbers; write claims by hand"])
@@ -85,33 +113,6 @@ def _target(cwd: Path, output: Path) -> Path:
     """Return the file for the claims; of a folder, the claims.toml in it."""
     path = _absolute(cwd, output)
     return path / NAME if path.is_dir() else path
-
-
-async def read_document(path: Path, env: Mapping[str, str]) -> ReadPaper:
-    """Return the tables of a document of the user, read in the sandbox.
-
-    Args:
-        path: The document.
-        env: The environment, for the panpan home, which the sandbox protects.
-
-    Raises:
-        ConfigError: It is missing, too large, damaged or encrypted.
-    """
-    try:
-        data = await to_thread.run_sync(lambda: read_users_file(str(path), max_bytes=MAX_BYTES))
-    except ToolError as error:
-        raise ConfigError(f"the paper cannot be read: {error}") from error
-    return await read_paper(data, path.name, CommandSandbox(is_on=True, home=panpan_home(env, path.parent)))
-
-
-async def propose_claims(paper: Path, env: Mapping[str, str]) -> bytes | None:
-    """Return a claims.toml with the numbers of a document's tables; None if there are none.
-
-    Raises:
-        ConfigError: The document cannot be read.
-    """
-    proposals = propose(await read_document(paper, env), paper.name)
-    return proposed_text(proposals) if proposals.claims.claim else None
 
 
 def _old(path: Path) -> bytes | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from panpan.repro.papers.cell_numbers import is_blank, read_cell
+from panpan.repro.papers.cell_numbers import has_numbers, is_blank, is_words
 from panpan.repro.papers.paper_table import MAX_COLUMNS, MAX_ROWS, PaperTable, row_of, table_of
 from panpan.types.dataclass import dataclass
 
@@ -46,14 +46,14 @@ def table_of_grid(
         texts = [cell.text if cell else "" for cell in line]
         label = " / ".join(dict.fromkeys(texts[column] for column in labels if column < len(texts) and texts[column]))
         cells = [texts[column] if column < len(texts) else "" for column in numeric]
-        if len(set(filter(None, texts))) == 1 and not any(map(read_cell, cells)):
+        if len(set(filter(None, texts))) == 1 and not any(map(has_numbers, cells)):
             group = next(filter(None, texts))  # a line over all columns that names the rows below it
-        if not any(map(read_cell, cells)) or len({id(cell) for cell in line if cell}) == 1:
+        if not any(map(has_numbers, cells)) or len({id(cell) for cell in line if cell}) == 1:
             continue
         quote = " | ".join(text for text in (label, *cells) if text)
         rows.append(row_of(" / ".join(filter(None, (group, label))), cells, quote))
     columns = [_head_of(head, column) for column in numeric]
-    used = [i for i in range(len(columns)) if any(read_cell(row.cells[i]) for row in rows if i < len(row.cells))]
+    used = [i for i in range(len(columns)) if any(has_numbers(row.cells[i]) for row in rows if i < len(row.cells))]
     return table_of(name, caption, None, columns, rows) if used else None
 
 
@@ -91,7 +91,7 @@ def _count_heads(grid: Sequence[Sequence[GridCell | None]]) -> int:
     for row in grid:
         cells = [cell for cell in row if cell and cell.text]
         is_head = bool(cells) and all(cell.is_head for cell in cells)
-        if not is_head and any(read_cell(cell.text) for cell in cells):
+        if not is_head and any(has_numbers(cell.text) for cell in cells):
             break
         if not is_head and count and len({id(cell) for cell in cells}) == 1:
             break  # a line over all columns that names the rows below it
@@ -102,10 +102,11 @@ def _count_heads(grid: Sequence[Sequence[GridCell | None]]) -> int:
 def _label_columns(body: Sequence[Sequence[GridCell | None]]) -> list[int]:
     """Return the first columns that hold words, or the first one of all if all hold numbers."""
     labels: list[int] = []
-    for column in range(_MAX_LABEL_COLUMNS):
+    width = max(map(len, body), default=0)
+    for column in range(min(_MAX_LABEL_COLUMNS, width - 1)):
         cells = [row[column] for row in body if column < len(row)]
         texts = [cell for cell in cells if cell and not is_blank(cell.text)]
-        words = sum(cell.is_head or read_cell(cell.text) is None for cell in texts)
+        words = sum(cell.is_head or is_words(cell.text) for cell in texts)
         if not texts or words * 3 <= len(texts):
             break
         labels.append(column)

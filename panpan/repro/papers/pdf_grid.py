@@ -5,7 +5,7 @@ from itertools import pairwise
 from statistics import median
 
 from panpan.documents.read_words import Rule
-from panpan.repro.papers.cell_numbers import is_blank, read_cell
+from panpan.repro.papers.cell_numbers import has_numbers, is_blank, is_words
 from panpan.repro.papers.paper_table import PaperTable, Row, row_of, table_of
 from panpan.repro.papers.pdf_lines import LineCell, TextLine
 from panpan.types.dataclass import dataclass
@@ -64,7 +64,7 @@ def tables_of_block(
         if any(row.cells for row in rows):
             names = _heads(heads, columns, rules)
             yield table_of(name, caption, page, [names[index] for index in numeric], [
-                _finished(row, numeric) for row in rows if any(map(read_cell, row.cells.values()))
+                _finished(row, numeric) for row in rows if any(map(has_numbers, row.cells.values()))
             ])  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def _finished(row: _GridRow, numeric: Sequence[int]) -> Row:
 
 
 def _is_number(cell: LineCell) -> bool:
-    return read_cell(cell.text) is not None
+    return has_numbers(cell.text)
 
 
 def _is_row(line: TextLine) -> bool:
@@ -105,13 +105,8 @@ def _without_notes(lines: Sequence[TextLine], rules: Sequence[Rule]) -> Sequence
 def _columns(lines: Sequence[TextLine]) -> list[_Column]:
     """Return the columns from left to right."""
     rows = [line for line in lines if _is_row(line) or (len(line.cells) == 1 and _is_number(line.cells[0]))]
-    numbers = _merged([cell for row in rows for cell in row.cells if _is_number(cell) or is_blank(cell.text)])
-    texts = [
-        cell
-        for row in rows
-        for cell in row.cells
-        if not _is_number(cell) and not is_blank(cell.text) and not _covers(numbers, cell)
-    ]
+    numbers = _merged([cell for row in rows for cell in row.cells if not is_words(cell.text)])
+    texts = [cell for row in rows for cell in row.cells if is_words(cell.text) and not _covers(numbers, cell)]
     texts += _longer_labels(lines, texts, numbers)
     spans = [(left, right, False) for left, right in numbers] + [(left, right, True) for left, right in _merged(texts)]
     columns = [_Column(left, right, is_label) for left, right, is_label in sorted(spans)]
@@ -139,7 +134,7 @@ def _as_it_is_used(column: _Column, rows: Sequence[TextLine], index: int) -> _Co
     if index or column.is_label:
         return column
     cells = [cell for row in rows for cell in row.cells if column.overlap(cell) > 0]
-    words = sum(not _is_number(cell) and not is_blank(cell.text) for cell in cells)
+    words = sum(is_words(cell.text) for cell in cells)
     return _Column(column.left, column.right, is_label=words * 3 > len(cells))
 
 

@@ -1,8 +1,10 @@
 """Tables of PDFs: rows, columns and numbers are where they are on the page."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from panpan.documents.read_words import read_words
+from panpan.documents.read_words import Rule, Word, WordPage, WordPages, read_words
 from panpan.errors import ToolError
 from panpan.repro.papers.paper_table import PaperTable
 from panpan.repro.papers.pdf_tables import pdf_tables
@@ -277,3 +279,27 @@ def test_encrypted_pdf_is_refused_with_advice() -> None:
 def test_damaged_pdf_is_refused_with_advice(data: bytes) -> None:
     with pytest.raises(ToolError, match=r"paper\.pdf is a damaged PDF.*get a whole copy"):
         read_words(data, "paper.pdf")
+
+
+_TEXTS = ("Table", "1:", "81.2", "±", "0.3", "-", "Mean", "with", "(0.2)", "12/15", "^{a}", "Figure", "%")
+
+
+@st.composite
+def words(draw: st.DrawFn) -> Word:
+    text, left = draw(st.sampled_from(_TEXTS)), 12.0 * draw(st.integers(0, 40))
+    return Word(text, left, left + 5 * len(text), 4.0 * draw(st.integers(0, 60)), draw(st.sampled_from((7.0, 10.0))))
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> Rule:
+    left = 12.0 * draw(st.integers(0, 40))
+    return Rule(left, left + 12 * draw(st.integers(1, 40)), 4.0 * draw(st.integers(0, 60)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(words(), min_size=1, max_size=60), st.lists(rules(), max_size=6))
+def test_words_at_any_place_are_read(found: list[Word], lines: list[Rule]) -> None:
+    said = pdf_tables(WordPages([WordPage(1, found, sorted(lines, key=lambda rule: rule.y))], 1, ()))
+    texts = {word.text for word in found}
+    cells = [cell for table in said.tables for row in table.rows for cell in row.cells]
+    assert all(part in texts for cell in cells for part in cell.split())

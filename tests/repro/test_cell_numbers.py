@@ -61,7 +61,7 @@ def test_cell_of_several_numbers_is_told(cell: str) -> None:
     assert is_several_numbers(cell)
 
 
-@pytest.mark.parametrize("cell", ["", "-", "83.1", "ResNet-50"])
+@pytest.mark.parametrize("cell", ["", "-", "83.1", "ResNet-50", "X86"])
 def test_cell_with_words_or_one_number_is_not_told(cell: str) -> None:
     assert not is_several_numbers(cell)
 

@@ -188,6 +188,17 @@ def test_table_on_its_side_is_read() -> None:
         assert (table.name, numbers_of(table)) == ("Table 7", {"Mean": ("1.5",), "Huber": ("2.5",)})
 
 
+def test_sizes_above_a_rule_are_heads() -> None:
+    page = Page()
+    page.text(100, 80, "Table 1: Results.", 9)
+    rows = [["Size", "64", "1K", "1M"], ["Mean", "1.5", "2.5", "3.5"], ["Huber", "4.5", "5.5", "6.5"]]
+    page.table([110, 235, 285, 335], 98, rows)
+    page.rule(100, 360, 102)
+    (table,) = tables_of(page)
+    assert table.columns == ("64", "1K", "1M")
+    assert numbers_of(table) == {"Mean": ("1.5", "2.5", "3.5"), "Huber": ("4.5", "5.5", "6.5")}
+
+
 def test_second_head_begins_another_table() -> None:
     page = Page()
     page.text(100, 80, "Table 1: Results.", 9)

@@ -10,6 +10,8 @@ _MAX_CHARS = 80
 _MINUS = "\u2212\u2013\u2012\u2010\u2011"
 _BLANKS = "\u00a0\u2009\u202f\u2007\u200a"
 _MARKS = "*†‡§¶#↑↓▲▼△▽★☆✓°"
+_NAME = compile_late(r"[A-Za-z]\d")
+"""Part of names such as `X86`."""
 _BARE_SCRIPT = r"[\^_]\{[^{}]*\}"
 _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
 _POWER = compile_late(r"(?a)\s*[\u00d7x·*]\s*10\s*(?:\^\{\s*([-+]?\d{1,2})\s*[^\d{}]?\}|\^\s*([-+]?\d{1,2}))")
@@ -77,7 +79,7 @@ def is_several_numbers(cell: str) -> bool:
     text = _without_marks(_plain(cell))
     letters = sum(char.isalpha() for char in text)
     digits = sum(char.isdigit() for char in text)
-    return digits > letters and read_cell(cell) is None
+    return digits > letters and read_cell(cell) is None and not _NAME.search(text)
 
 
 def has_numbers(cell: str) -> bool:

@@ -182,12 +182,28 @@ def _is_head(
         return not _names_group(lines, index, columns)
     if has_body:
         return False
-    # A row of whole numbers without a label above labelled rows, such as years, is a head.
+    return _is_head_of_numbers(lines, index, columns, rules)
+
+
+def _is_head_of_numbers(
+    lines: Sequence[TextLine], index: int, columns: Sequence[_Column], rules: Sequence[Rule]
+) -> bool:
+    """True if the first row with numbers is a head, such as years or sizes.
+
+    It has whole numbers, and no label above rows with labels, or a rule below it and fractions in all other rows.
+    """
+    line = lines[index]
     has_label = any(column.is_label and column.overlap(line.cells[0]) > 0 for column in columns)
     following = [other for other in lines[index + 1 :] if _is_row(other)]
     labelled = sum(any(c.is_label and c.overlap(other.cells[0]) > 0 for c in columns) for other in following)
-    is_whole = all(cell.text.strip("%@=kn ").isdigit() for cell in line.cells)
-    return not has_label and is_whole and labelled * 10 >= len(following) * 7 and bool(following)
+    cells = line.cells[1:] if has_label else line.cells
+    if not following or not all(cell.text.strip("%@=kKMGBn ").isdigit() for cell in cells):
+        return False
+    if not has_label:
+        return labelled * 10 >= len(following) * 7
+    is_ruled = any(line.y < rule.y < following[0].y - following[0].size / 2 for rule in rules)
+    others = [cell.text for other in following for cell in other.cells[1:] if _is_number(cell)]
+    return is_ruled and len(cells) > 1 and all("." in text for text in others)
 
 
 def _names_group(lines: Sequence[TextLine], index: int, columns: Sequence[_Column]) -> bool:

@@ -42,6 +42,24 @@ def test_caption_in_a_paragraph_names_the_table() -> None:
     assert (table.name, table.caption) == ("Table 2", "Table 2: Errors.")
 
 
+def test_captions_below_tables_are_their_own() -> None:
+    table = "<table><tr><th>m<th>e</tr><tr><td>a<td>{}</tr></table><p>Table {}: Errors.</p>"
+    found = html_tables(
+        f"<h1>T</h1>{table.format(1.5, 1)}{table.format(2.5, 2)}<p>Text</p>{table.format(3.5, 3)}"
+    ).tables
+    assert [(one.name, one.rows[0].cells) for one in found] == [
+        ("Table 1", ("1.5",)),
+        ("Table 2", ("2.5",)),
+        ("Table 3", ("3.5",)),
+    ]
+
+
+def test_caption_before_other_text_names_no_table() -> None:
+    text = "Table 9: Elsewhere.\n\nSome text.\n\n| m | e |\n|---|---|\n| a | 0.5 |\n"
+    (table,) = markdown_tables(text).tables
+    assert (table.name, table.caption) == ("table 1", "")
+
+
 PAGE = """\
 <html><head><title>A page</title></head><body><script>var x = "<table>";</script>
 <figure><figcaption>Table 3: Things</figcaption>

@@ -88,10 +88,12 @@ def _spread(lines: Sequence[Sequence[GridCell]]) -> list[list[GridCell | None]]:
 def _count_heads(grid: Sequence[Sequence[GridCell | None]]) -> int:
     """Return the number of rows at the top that are heads: all their cells are, or none is a number."""
     count = 0
+    has_heads = False
     for row in grid:
         cells = [cell for cell in row if cell and cell.text]
         is_head = bool(cells) and all(cell.is_head for cell in cells)
-        if not is_head and any(has_numbers(cell.text) for cell in cells):
+        has_heads = has_heads or is_head
+        if not is_head and (has_heads or any(has_numbers(cell.text) or is_blank(cell.text) for cell in cells)):
             break
         if not is_head and count and len({id(cell) for cell in cells}) == 1:
             break  # a line over all columns that names the rows below it
@@ -102,6 +104,7 @@ def _count_heads(grid: Sequence[Sequence[GridCell | None]]) -> int:
 def _label_columns(body: Sequence[Sequence[GridCell | None]]) -> list[int]:
     """Return the first columns that hold words, or the first one of all if all hold numbers."""
     labels: list[int] = []
+    body = [row for row in body if len({id(cell) for cell in row if cell and cell.text}) > 1]
     width = max(map(len, body), default=0)
     for column in range(min(_MAX_LABEL_COLUMNS, width - 1)):
         cells = [row[column] for row in body if column < len(row)]

@@ -7,11 +7,13 @@ from panpan.repro.papers.grid import GridCell, named_tables
 from panpan.repro.papers.latex_tables import plain_tex
 from panpan.repro.papers.paper_table import MAX_CELL_CHARS, MAX_TABLES, PaperTables, cut
 from panpan.repro.papers.pdf_lines import caption_name
+from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_TEXTS = ("p", "figcaption", "div", "li", "pre", "blockquote", "dd", "center")
 _DROPPED = ("script", "style", "template", "annotation", "annotation-xml", "noscript")
 _MAX_SPAN = 200
 
@@ -62,16 +64,60 @@ def _write_scripts(tree: "HtmlElement") -> None:
 
 
 def _grids(tree: "HtmlElement") -> Iterator[tuple[str, str, Sequence[Sequence[GridCell]]]]:
-    heading, before = "", ""
-    for element in tree.iter():
-        if element.tag in _HEADINGS:
-            heading, before = _text(element), ""
-        elif element.tag in ("p", "figcaption", "caption", "div") and caption_name(_text(element)[:200]):
-            before = _text(element)
-        elif element.tag == "table" and next(element.iterdescendants("table"), None) is None:
-            caption = _caption(element) or before
-            before = ""
-            yield caption_name(caption) or heading, caption, list(_lines(element))
+    blocks = list(_blocks(tree))
+    ways = {step: _captions_beside(blocks, step) for step in (-1, 1)}
+    usual = -1 if len(ways[-1]) >= len(ways[1]) else 1  # captions of a page stand on the same side of their tables
+    taken: set[int] = set()
+    for index, block in enumerate(blocks):
+        if block.table is None:
+            continue
+        caption = block.text
+        for step in (usual, -usual):
+            at = ways[step].get(index)
+            if not caption and at is not None and at not in taken:
+                caption = blocks[at].text
+                taken.add(at)
+        yield caption_name(caption) or block.heading, caption, list(_lines(block.table))
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A part of the page: a table with its own caption, or text."""
+
+    text: str
+    heading: str
+    """The heading above it."""
+    table: "HtmlElement | None" = None
+
+
+def _blocks(tree: "HtmlElement") -> Iterator[_Block]:
+    heading = ""
+    for element in tree.iter(*_HEADINGS, *_TEXTS, "table"):
+        if element.tag == "table":
+            if next(element.iterdescendants("table"), None) is None:
+                yield _Block(_caption(element), heading, element)
+        elif element.tag in _HEADINGS:
+            heading = _text(element)
+            yield _Block("", heading)
+        elif next(element.iterdescendants("table", *_TEXTS), None) is None and not _is_inside_table(element):
+            text = _text(element)
+            if text:
+                yield _Block(text, heading)
+
+
+def _is_inside_table(element: "HtmlElement") -> bool:
+    return next(element.iterancestors("table"), None) is not None
+
+
+def _captions_beside(blocks: Sequence[_Block], step: int) -> dict[int, int]:
+    """Return, by index of a table, that of the caption right before (-1) or behind it (1)."""
+    found = {}
+    for index, block in enumerate(blocks):
+        at = index + step
+        is_beside = block.table is not None and 0 <= at < len(blocks) and blocks[at].table is None
+        if is_beside and caption_name(blocks[at].text):
+            found[index] = at
+    return found
 
 
 def _caption(table: "HtmlElement") -> str:

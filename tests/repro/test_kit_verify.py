@@ -95,7 +95,9 @@ def test_commands_see_an_empty_home_and_change_nothing_outside(tmp_path: Path) -
 
 def test_data_of_the_user_can_be_read(tmp_path: Path) -> None:
     kit = write(short(check_of(toy_project(tmp_path / "source", has_data=False), [toy_data()])), tmp_path)
-    with pytest.raises(ConfigError, match=r"the kit cannot run here.*data/toys\.csv is missing"):
+    with pytest.raises(
+        ConfigError, match=r"the kit cannot run here: data is missing; .* \(data/toys\.csv is missing\)"
+    ):
         verified(kit, options(tmp_path))
 
     write_toys(tmp_path / "mine")

@@ -35,6 +35,7 @@ _MAX_BYTES = 60_000_000
 _PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 _INSTALL_S = 1_800.0
 _COMPARE_S = 300.0
+_MAX_CHARS = 500
 _OF_INDEXES = ("PIP_", "UV_", "SSL_CERT")
 """Beginnings of variables that say where packages come from."""
 
@@ -169,8 +170,15 @@ async def _run(ground: Ground, manifest: Manifest, check: CheckReport, options: 
     )
     verdict = await run_command(command, ground, {})
     if verdict.timed_out or verdict.exit_code not in (0, 1):
-        said = "its time was up" if verdict.timed_out else clean_line(verdict.output[-1_000:])
-        raise ConfigError(f"the kit cannot run here: {said}")
+        said = "its time was up" if verdict.timed_out else _end_of(verdict.output)
+        advice = "" if command.has_network or not command.hosts else "; add --network if packages come from elsewhere"
+        raise ConfigError(f"the kit cannot run here: {said}{advice}")
+
+
+def _end_of(output: str) -> str:
+    """Return the last line, which says what is wrong, and the one before it, which may say why."""
+    *others, last = [line for line in map(clean_line, output.splitlines()) if line] or ["it printed nothing"]
+    return last.removeprefix("reproduce.sh: ") + (f" ({others[-1][:_MAX_CHARS]})" if others else "")
 
 
 async def _compared(ground: Ground, check: CheckReport) -> Sequence[Mapping[str, Any]]:
@@ -187,7 +195,7 @@ async def _compared(ground: Ground, check: CheckReport) -> Sequence[Mapping[str,
     words = ("python3", str(program), "table", str(listing), str(ground.workspace / "work/results"), str(found))
     verdict = await run_command(Command("compare", words, _COMPARE_S, writable=(own,)), ground, {})
     if verdict.exit_code not in (0, 1) or not found.is_file():
-        raise ConfigError(f"the numbers of the kit cannot be found: {clean_line(verdict.output[-1_000:])}")
+        raise ConfigError(f"the numbers of the kit cannot be found: {_end_of(verdict.output)}")
     text = await to_thread.run_sync(lambda: read_regular_file(found, max_bytes=_MAX_BYTES))
     claims: Sequence[Mapping[str, Any]] = json.loads(text)["claims"]
     return claims

@@ -1,5 +1,6 @@
 """reproduce.sh: it runs in an empty environment, with a POSIX shell and the system's python3."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from panpan.repro.claims.claim import Claims
+from panpan.repro.kit.script import ScriptFacts, script
 from tests.needed_programs import need
 from tests.repro.kit_runs import SYSTEM, kit_with_lock, run, short, verdicts, write
 from tests.repro.toy_kits import check_of, git, toy_data, toy_project, write_toys
@@ -157,6 +159,39 @@ def test_satisfied_lock_installs_nothing(tmp_path: Path) -> None:
     assert run(kit).returncode == 0
     assert verdicts(kit / "work") == {"mean": "reproduced"}
     assert not (kit / "work/venv").exists()
+
+
+def test_project_with_a_lock_of_uv_is_synced(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    toy_project(source)
+    (source / "pyproject.toml").write_text('[project]\nname = "toys"\nversion = "1"\nrequires-python = ">=3.9"\n')
+    (source / "uv.lock").write_text(
+        'version = 1\nrequires-python = ">=3.9"\n\n[[package]]\nname = "toys"\nversion = "1"\n'
+        'source = { virtual = "." }\n'
+    )
+    git(source, "add", ".")
+    git(source, "commit", "-qm", "lock")
+    claims = Claims.model_validate({"environment": {"kind": "uv"}})
+    kit = write(short(check_of(git(source, "rev-parse", "HEAD"))), tmp_path, claims=claims)
+    assert run(kit).stderr == "reproduce.sh: uv is missing, which installs the packages of uv.lock; install it\n"
+
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/uv").symlink_to(Path(sys.executable).with_name("uv"))
+    done = run(kit, "-w", str(tmp_path / "w"), path=f"{tmp_path}/bin:{SYSTEM}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "w/venv/bin/python").exists()
+
+
+def test_sources_at_an_address_are_cloned(tmp_path: Path) -> None:
+    need("git")
+    commit = toy_project(tmp_path / "source")
+    kit = write(short(check_of(commit)), tmp_path)
+    (kit / "source.tar.gz").unlink()
+    facts = ScriptFacts(title="toys", address=str(tmp_path / "source"), commit=commit)
+    (kit / "reproduce.sh").write_text(script(json.loads((kit / "check.json").read_text()), facts))
+
+    assert run(kit).returncode == 0
+    assert verdicts(kit / "work") == {"mean": "reproduced"}
 
 
 def test_lock_is_installed_by_uv_into_an_environment(tmp_path: Path) -> None:

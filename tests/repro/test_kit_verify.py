@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from panpan.errors import ConfigError
 from panpan.repro.cli import command
+from panpan.repro.kit.manifest import Manifest
 from panpan.repro.kit.verify import Verification, VerifyOptions, read_kit, verify
 from panpan.repro.kit.verify_output import show
 from tests.fakes.sandboxes import none_works
@@ -111,6 +112,21 @@ def test_program_of_a_kit_cannot_claim_its_own_numbers(kit: Path, tmp_path: Path
 
     assert not found.is_same
     assert found.claims[0]["runs"][0]["number"] == "9"
+
+
+@pytest.mark.parametrize(
+    ("source", "lock", "hosts"),
+    [
+        ({"archive": "source.tar.gz", "address": "https://toys.example/x"}, "none", ()),
+        ({"archive": "", "address": "https://toys.example/x"}, "none", ("toys.example",)),
+        ({"archive": "source.tar.gz", "address": ""}, "uv", ("package-indexes",)),
+        ({"archive": "", "address": ""}, "none", ()),
+    ],
+)
+def test_manifest_names_the_hosts_that_a_kit_needs(source: object, lock: str, hosts: tuple[str, ...]) -> None:
+    fields = {"format": "panpan-kit/1", "files": [], "source": source, "environment": {"lock": lock}}
+
+    assert Manifest.model_validate(fields).hosts == hosts
 
 
 def test_kit_is_not_run_where_no_sandbox_works(kit: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`manifest.json` of a kit as it is read, and the page that explains a kit."""
 
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -8,6 +9,7 @@ from panpan.repro.checking.results import CheckReport
 from panpan.repro.claims.claim import Claims
 from panpan.repro.kit.script import ScriptFacts
 from panpan.system.text.terminal_text import clean_line, size_text
+from panpan.types.permission import PACKAGE_INDEXES
 
 MANIFEST = "manifest.json"
 FORMAT = "panpan-kit/1"
@@ -31,13 +33,29 @@ class Environment(_Part):
     lock: str = "none"
 
 
+class Source(_Part):
+    """The place of the sources."""
+
+    archive: str = ""
+    """Path in the kit; empty if the sources are at their address alone."""
+    address: str = ""
+
+
 class Manifest(_Part):
     """The fields that a check of a kit needs."""
 
     format: str
     title: str = ""
+    source: Source = Source()
     environment: Environment = Environment()
     files: tuple[KitFile, ...]
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        """Hosts that the kit must reach, as the setting `sandbox.domains` names them."""
+        host = "" if self.source.archive else urlsplit(self.source.address).hostname
+        indexes = () if self.environment.lock == "none" else (PACKAGE_INDEXES,)
+        return (*indexes, host) if host else indexes
 
 
 def readme(title: str, check: CheckReport, claims: Claims, facts: ScriptFacts, note: str) -> str:

@@ -28,7 +28,6 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.system.sandbox.command_sandbox import FindSandbox, find_when_needed
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
-from panpan.types.permission import PACKAGE_INDEXES
 
 _MAX_BYTES = 60_000_000
 """Largest file of a kit."""
@@ -166,7 +165,7 @@ async def _run(ground: Ground, manifest: Manifest, check: CheckReport, options: 
         ("/bin/sh", str(box / "kit/reproduce.sh"), *data, "-w", str(box / "work")),
         sum(run["timeout_s"] for run in runs) + _INSTALL_S,
         has_network=options.has_network,
-        hosts=() if manifest.environment.lock == "none" else (PACKAGE_INDEXES,),
+        hosts=manifest.hosts,
     )
     verdict = await run_command(command, ground, {})
     if verdict.timed_out or verdict.exit_code not in (0, 1):

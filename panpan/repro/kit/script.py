@@ -102,9 +102,17 @@ if ! python3 "$here/compare.py" installed "$here/locks/requirements.txt"; then
 fi
 """,
     "uv": """
-command -v uv >/dev/null || fail 'uv is missing, which installs the packages of uv.lock; install it'
-UV_PROJECT_ENVIRONMENT=$work/venv uv sync --quiet --frozen {python}--project "$work/source" ||
-    fail 'the packages of uv.lock cannot be installed'
+if command -v uv >/dev/null; then
+    UV_PROJECT_ENVIRONMENT=$work/venv uv sync --quiet --frozen {python}--project "$work/source"
+elif [ -f "$here/locks/requirements.txt" ]; then
+    python3 -m venv "$work/venv" &&
+        "$work/venv/bin/python3" -m pip install --quiet -r "$here/locks/requirements.txt" &&
+        if grep -q '^.build-system.' "$work/source/pyproject.toml"; then
+            "$work/venv/bin/python3" -m pip install --quiet --no-deps -e "$work/source"
+        fi
+else
+    fail 'uv is missing, which installs the packages of uv.lock; install it'
+fi || fail 'the packages of uv.lock cannot be installed'
 PATH=$work/venv/bin:$PATH
 """,
     "project": """

@@ -151,6 +151,15 @@ async def test_files_that_differ_from_the_commit_are_packed(tmp_path: Path) -> N
     assert _json(kit / "manifest.json")["source"]["is_changed"]
 
 
+async def test_data_that_git_tracks_is_part_of_the_sources(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    check = check_of(toy_project(source), [toy_data()]).model_copy(update={"is_changed": True})
+    kit = await write_kit(check, reproduction(tmp_path / "r", source), tmp_path / "kit")
+
+    with tarfile.open(kit / "source.tar.gz") as tar:
+        assert tar.getnames() == ["data/toys.csv", "experiment.py"]
+
+
 async def test_folder_without_a_repository_is_packed(tmp_path: Path) -> None:
     write_toys(tmp_path / "source")
     (tmp_path / "source/link").symlink_to("data")

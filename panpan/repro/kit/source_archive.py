@@ -12,10 +12,11 @@ from typing import IO, cast
 from anyio import to_thread
 
 from panpan.errors import ConfigError, ToolError
+from panpan.file_trees.kept_files import paths_in
 from panpan.file_trees.listed_files import list_files
 from panpan.repro.kit.private_words import PrivateWords
 from panpan.system.files.folder_tree import walk
-from panpan.system.git.git import run_own_git
+from panpan.system.git.git import run_git, run_own_git
 from panpan.types.events import is_generated
 
 MAX_ARCHIVE_BYTES = 50_000_000
@@ -59,25 +60,24 @@ async def archive_files(folder: Path, target: Path, left_out: Sequence[Path] = (
     Args:
         folder: The folder; in a repository or not.
         target: The archive.
-        left_out: Files and folders that do not belong to the sources, such as data.
+        left_out: Files and folders that do not belong to the sources, such as data, unless git tracks them.
 
     Raises:
         TooLargeError: They are too large.
         ToolError: The folder cannot be read.
     """
-    names = await _names(folder)
+    if await to_thread.run_sync((folder / ".git").exists):
+        names = (await list_files(folder)).files
+        tracked = frozenset(paths_in((await run_git(["ls-files", "-z"], cwd=folder, timeout_s=_GIT_S)).stdout))
+    else:
+        names, tracked = await to_thread.run_sync(list, _walked(folder)), frozenset()
 
-    def write() -> None:
-        kept = [name for name in names if not any((folder / name).is_relative_to(one) for one in left_out)]
-        _write_gzip(target, lambda file: _pack(folder, sorted(kept), file))
+    def is_source(name: str) -> bool:
+        is_other = is_generated(name) or any((folder / name).is_relative_to(one) for one in left_out)
+        return name in tracked or not is_other
 
-    await to_thread.run_sync(write)
-
-
-async def _names(folder: Path) -> Sequence[str]:
-    is_repository = await to_thread.run_sync((folder / ".git").exists)
-    names = (await list_files(folder)).files if is_repository else await to_thread.run_sync(list, _walked(folder))
-    return [name for name in names if not is_generated(name)]
+    kept = sorted(filter(is_source, names))
+    await to_thread.run_sync(_write_gzip, target, lambda file: _pack(folder, kept, file))
 
 
 def _walked(folder: Path) -> Iterator[str]:

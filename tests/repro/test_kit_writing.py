@@ -120,7 +120,12 @@ async def test_formulas_in_cells_are_text(tmp_path: Path) -> None:
 
 async def test_kit_replaces_an_older_one_and_nothing_else(tmp_path: Path) -> None:
     check, facts = check_of(toy_project(tmp_path / "source")), reproduction(tmp_path / "r", tmp_path / "source")
+    (tmp_path / ".kit.new/outputs").mkdir(parents=True)  # as a kill leaves it
+    (tmp_path / ".kit.new/outputs/left.txt").touch()
     await write_kit(check, facts, tmp_path / "kit")
+    assert not (tmp_path / "kit/outputs").exists()
+    assert not (tmp_path / ".kit.new").exists()
+
     (tmp_path / "kit/old.txt").touch()
     await write_kit(check, facts, tmp_path / "kit")
     assert not (tmp_path / "kit/old.txt").exists()

@@ -60,7 +60,7 @@ while getopts d:w: option; do
     esac
 done
 command -v python3 >/dev/null || fail 'python3 is missing; install it'
-mkdir -p -- "$work" && work=$(CDPATH='' cd -- "$work" && pwd) || fail "the folder $work cannot be made"
+{{ mkdir -p -- "$work" && work=$(CDPATH='' cd -- "$work" && pwd); }} || fail "the folder $work cannot be made"
 [ -z "$(ls -A -- "$work")" ] || fail "$work is not empty; remove it, or name another folder with -w"
 mkdir -- "$work/source" "$work/results" "$work/bin" || exit 2
 """
@@ -85,6 +85,10 @@ link_data() {{
 {links}
 python3 "$here/compare.py" data "$here/data.sha256" "$work/source" ||
     fail 'data is missing; name the folder that holds it with -d. README.md says where it comes from'
+"""
+
+_NO_DATA = """
+: "$data" # the commands need none
 """
 
 _LOCKS: Mapping[LockKind, str] = {
@@ -152,7 +156,7 @@ run() {{
     shift 3
     results=$work/results/$number
     rm -rf -- "$work/run"
-    mkdir -p -- "$results/files" && cp -RPp -- "$work/source" "$work/run" || fail "$work cannot be written"
+    {{ mkdir -p -- "$results/files" && cp -RPp -- "$work/source" "$work/run"; }} || fail "$work cannot be written"
     printf 'run %s of {count}: %s\\n' "$number" "$(printf '%s' "$line" | tr -d '\\000-\\037\\177')"
     code=0
     (cd "$work/run" && {setup}bounded "$limit" /bin/sh -c "$line") >"$results/output.txt" 2>&1 </dev/null || code=$?
@@ -190,8 +194,8 @@ def _parts(check: Mapping[str, Any], facts: ScriptFacts) -> Iterator[str]:
         yield _FROM_ADDRESS.format(address=shlex.quote(facts.address), commit=shlex.quote(facts.commit))
     else:
         yield _FROM_ARCHIVE
-    if facts.data:
-        yield _DATA.format(links="\n".join(f"link_data {shlex.quote(path)}" for path in facts.data))
+    links = "\n".join(f"link_data {shlex.quote(path)}" for path in facts.data)
+    yield _DATA.format(links=links) if links else _NO_DATA
     python = f"--python {shlex.quote(facts.python)} " if facts.python else ""
     yield _LOCKS[facts.lock].format(python=python)
     setup = (

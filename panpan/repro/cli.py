@@ -108,6 +108,25 @@ def confirm_command(folder: Path, says_yes: bool) -> int:
     return 0
 
 
+@command.command("kit")
+@_FOLDER
+@click.option("-o", "--into", type=click.Path(path_type=Path), metavar="DIR", help="Folder of the kit.")
+@click.option("--public-names", "names_are_public", is_flag=True,
+              help="Keep names of people and machines in the sources and in their address.")  # fmt: skip
+def kit_command(folder: Path, into: Path | None, names_are_public: bool) -> int:
+    """Write the kit of the last check of FOLDER, with which others check it without panpan."""
+    from functools import partial
+
+    import anyio
+
+    from panpan.repro.kit.kit_command import make_kit
+
+    place = chosen_folder(click.get_current_context(), None).expanduser().resolve() / into if into else None
+    made = partial(make_kit, existing_folder(folder), place, os.environ, names_are_public=names_are_public)
+    click.echo(f"kit: {anyio.run(made)}")
+    return 0
+
+
 @command.command("verify")
 @click.argument("kit", metavar="KIT", type=click.Path(path_type=Path))
 @click.option("-d", "--data", type=click.Path(path_type=Path), metavar="DIR", help="Folder of data that KIT lacks.")

@@ -3,11 +3,16 @@
 import json
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
+from panpan.errors import ConfigError
 from panpan.repro.checking.check import CheckOptions, check
-from panpan.repro.checking.run_outputs import outputs_of
-from panpan.repro.claims.claims_file import load_claims
+from panpan.repro.checking.results import CheckReport
+from panpan.repro.cli import command
+from panpan.repro.kit.kit_command import make_kit
 from panpan.repro.kit.verify import VerifyOptions, verify
-from panpan.repro.kit.write_kit import Reproduction, write_kit
+from tests.fakes.campaign import git
 from tests.repro.checked_paper import ACCURACY, MEAN, CheckedPaper, claim
 
 CLOCK = 'python3 -c "import time; print(time.time_ns())"'
@@ -36,18 +41,49 @@ async def test_kit_of_a_check_gives_its_verdicts_again(tmp_path: Path) -> None:
         "network": "not run",
     }
 
-    loaded = load_claims(paper.folder)
-    facts = Reproduction(
-        claims_file=loaded.path,
-        claims=loaded.claims,
-        source=paper.folder,
-        outputs=outputs_of(report, paper.results),
-        environ=paper.env,
-    )
-    kit = await write_kit(report, facts, tmp_path / "kit")
+    kit = await make_kit(paper.folder, None, paper.env)
+    assert kit == paper.results / "kit"
     outputs = [one["path"] for one in json.loads((kit / "manifest.json").read_text())["files"]]
     assert sum(path.endswith("metrics.json") for path in outputs) >= 3
 
     found = await verify(kit, VerifyOptions(environ=paper.env, data=paper.folder))
     assert {one["id"]: one["verdict"] for one in found.claims} == verdicts
     assert found.is_same
+
+
+async def test_kit_without_a_check_is_refused(tmp_path: Path) -> None:
+    paper = CheckedPaper(tmp_path)
+    paper.claim(claim("mean", "2.0"))
+    with pytest.raises(ConfigError, match="run panpan repro check first"):
+        await make_kit(paper.folder, None, paper.env)
+
+    paper.put("repro-results/check.json", "{")
+    with pytest.raises(ConfigError, match="run panpan repro check again"):
+        await make_kit(paper.folder, None, paper.env)
+
+
+@pytest.mark.parametrize("is_published", [True, False])
+async def test_address_is_named_if_it_has_the_commit(is_published: bool, tmp_path: Path) -> None:
+    paper = CheckedPaper(tmp_path)
+    paper.claim(claim("mean", "2.0"))
+    commit = git(paper.folder, "rev-parse", "HEAD").strip()
+    git(paper.folder, "remote", "add", "origin", "https://key-12345678@toys.example/mean")
+    if is_published:
+        git(paper.folder, "update-ref", "refs/remotes/origin/main", commit)
+    paper.put("repro-results/check.json", CheckReport(commit=commit).model_dump_json())
+    kit = await make_kit(paper.folder, tmp_path / "kit", paper.env)
+
+    source = json.loads((kit / "manifest.json").read_text())["source"]
+    assert source["address"] == ("https://toys.example/mean" if is_published else "")
+    assert source["archive"] == "source.tar.gz"
+
+
+def test_kit_command_writes_below_the_folder_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paper = CheckedPaper(tmp_path)
+    paper.claim(claim("mean", "2.0"))
+    paper.put("repro-results/check.json", CheckReport().model_dump_json())
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(command, ["kit", str(paper.folder), "-o", "mine"], standalone_mode=False)
+
+    assert (done.return_value, done.output) == (0, f"kit: {tmp_path}/mine\n")
+    assert (tmp_path / "mine/reproduce.sh").is_file()

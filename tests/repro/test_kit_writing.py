@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import tarfile
-from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -213,8 +213,6 @@ async def test_locks_of_uv_are_in_the_kit(tmp_path: Path) -> None:
 
 # Private words
 
-Replaced = Mapping[str, str]
-
 
 def _with_texts(check: CheckReport, change: Any) -> CheckReport:
     """Return a check whose free texts are changed, with `change(name of the field, text)`."""
@@ -309,13 +307,24 @@ async def test_names_in_sources_are_kept_if_the_user_says_so(tmp_path: Path) -> 
     source = tmp_path / "source"
     source.mkdir()
     (source / "AUTHORS").write_text("mcurie\n")
-    facts = reproduction(tmp_path / "r", source, environ=ENVIRON, keeps_names_in_source=True)
+    facts = reproduction(tmp_path / "r", source, environ=ENVIRON, names_are_public=True)
     assert (await write_kit(check_of(""), facts, tmp_path / "kit") / "source.tar.gz").is_file()
 
     (source / "config.py").write_text("ROOT = '/home/mcurie/x'\n")
     with pytest.raises(ConfigError, match="your home folder, in config"):
         await write_kit(check_of(""), facts, tmp_path / "kit")
     assert (tmp_path / "kit/source.tar.gz").is_file()  # the older kit
+
+
+async def test_address_with_a_name_is_public_only_if_the_user_says_so(tmp_path: Path) -> None:
+    check, address = check_of(toy_project(tmp_path / "source")), "https://code.example/mcurie/robust"
+    facts = reproduction(tmp_path / "r", tmp_path / "source", environ=ENVIRON, address=address)
+    kit = await write_kit(check, facts, tmp_path / "kit")
+    assert "mcurie" not in _everything(kit)
+
+    kit = await write_kit(check, replace(facts, names_are_public=True), tmp_path / "kit")
+    assert _json(kit / "manifest.json")["source"]["address"] == address
+    assert "mcurie" not in _everything(kit).replace(address, "")
 
 
 async def test_sources_that_are_too_large_need_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,9 +55,13 @@ class PrivateWords:
         places: Placeholders by folder. Their names count as they are and as a JSON string or an address has them.
         names: Placeholders by name of a user or a machine; short and common ones are left out.
         secrets: Keys in use. What has the shape of a key counts, too.
+        public: Text that stays although it holds a name, such as the address of a repository; empty if there is none.
     """
 
-    def __init__(self, places: Mapping[Path, str], names: Mapping[str, str], secrets: Iterable[str] = ()) -> None:
+    def __init__(
+        self, places: Mapping[Path, str], names: Mapping[str, str], secrets: Iterable[str] = (), public: str = ""
+    ) -> None:
+        self._public = public
         self._redactor = Redactor(secrets)
         longest = sorted(places.items(), key=lambda one: -len(str(one[0])))
         self._places = [_place(str(path), said) for path, said in longest if path != Path("/")]
@@ -65,12 +69,13 @@ class PrivateWords:
         self._names = [_name(name, said) for name, said in sorted(told, key=lambda one: -len(one[0]))]
 
     @classmethod
-    def of_machine(cls, places: Mapping[Path, str], environ: Mapping[str, str]) -> "PrivateWords":
+    def of_machine(cls, places: Mapping[Path, str], environ: Mapping[str, str], *, public: str = "") -> "PrivateWords":
         """Return those of the user and the machine here.
 
         Args:
             places: Further places, with their placeholders.
             environ: The user's environment.
+            public: Text that stays; empty if there is none.
         """
         users, hosts = _users(environ), _hosts(environ)
         homes = [Path(environ["HOME"])] if environ.get("HOME", "").startswith("/") else []
@@ -78,10 +83,12 @@ class PrivateWords:
         named = {**dict.fromkeys(homes, "[home]"), **places}
         known = {one: said for path, said in named.items() for one in (path, canonical_path(path))}
         names = {**dict.fromkeys([*users, *(home.name for home in homes)], "[user]"), **dict.fromkeys(hosts, "[host]")}
-        return cls(known, names, known_secrets(environ))
+        return cls(known, names, known_secrets(environ), public)
 
     def clean(self, text: str) -> str:
         """Return a text with placeholders."""
+        if self._public and self._public in text:
+            return self._public.join(self.clean(part) for part in text.split(self._public))
         for word in (*self._places, *self._names):
             text = word.pattern.sub(word.placeholder, text)
         return self._redactor.redact(text)
@@ -101,6 +108,8 @@ class PrivateWords:
             text: The text.
             with_names: False if names of people and machines do not count.
         """
+        if self._public:
+            text = text.replace(self._public, " ")
         lowered = text.lower()
         for word in (*self._places, *(self._names if with_names else ())):
             # the look for plain texts is ten times as quick, and almost all texts hold none

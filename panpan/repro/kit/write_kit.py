@@ -56,8 +56,8 @@ class Reproduction:
     """Address of the licence of the kit itself, or words."""
     folders: Sequence[Path] = ()
     """Further private folders, such as the one in which the user works."""
-    keeps_names_in_source: bool = False
-    """True if the user says that names of people and machines in the sources may be in the kit."""
+    names_are_public: bool = False
+    """True if the user says that names of people and machines may stay in the sources and in their address."""
     environ: Mapping[str, str] = field(default_factory=dict)
     """The user's environment."""
 
@@ -65,7 +65,14 @@ class Reproduction:
     def words(self) -> PrivateWords:
         """Private words of this machine and these folders."""
         places = {**dict.fromkeys([*self.folders, self.claims_file.parent], "[folder]"), self.source: "[source]"}
-        return PrivateWords.of_machine(places, self.environ)
+        public = self.web_address if self.names_are_public else ""
+        return PrivateWords.of_machine(places, self.environ, public=public)
+
+    @property
+    def web_address(self) -> str:
+        """The address without a login; empty if it is none of the web."""
+        address = without_login(self.address)
+        return address if address.startswith(("https://", "http://")) else ""
 
 
 async def write_kit(check: CheckReport, reproduction: Reproduction, into: Path) -> Path:
@@ -135,9 +142,8 @@ class _Writer:
 
     @property
     def _address(self) -> str:
-        address = without_login(self._reproduction.address)
-        is_public = address.startswith(("https://", "http://")) and self._words.clean(address) == address
-        return address if is_public else ""
+        address = self._reproduction.web_address
+        return address if self._words.clean(address) == address else ""
 
     async def _add_source(self) -> tuple[bool, str]:
         """Add the sources; return False, and a sentence, if the kit names only their address."""
@@ -163,12 +169,12 @@ class _Writer:
         return [*(top / one.path for one in self._reproduction.claims.data), *(top / name for name in own)]
 
     def _refuse_private_source(self, archive: Path) -> None:
-        with_names = not self._reproduction.keeps_names_in_source
+        with_names = not self._reproduction.names_are_public
         name, found = find_in_archive(archive, self._words, with_names=with_names)
         if found:
             raise ConfigError(
-                f"the kit is not written: {SOURCE} would hold {found}, in {name}; remove it from the sources, or "
-                "publish them and check the published commit"
+                f"the kit is not written: {SOURCE} would hold {found}, in {name}; remove it from the sources, or if "
+                "it is a name that may be known, run panpan repro kit --public-names"
             )
 
     async def _add_lock(self) -> LockKind:

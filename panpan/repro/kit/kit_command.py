@@ -1,0 +1,76 @@
+"""The kit of a folder that was checked."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from anyio import to_thread
+from pydantic import ValidationError
+
+from panpan.errors import ConfigError, ToolError
+from panpan.repro.checking.check import CHECK_FILE, results_folder
+from panpan.repro.checking.results import CheckReport
+from panpan.repro.checking.run_outputs import outputs_of
+from panpan.repro.claims.claims_file import load_claims
+from panpan.repro.kit.write_kit import Reproduction, write_kit
+from panpan.system.files.canonical import canonical_path
+from panpan.system.files.read_file import read_regular_file
+from panpan.system.git.git import git_questions
+
+_MAX_BYTES = 200_000_000
+
+
+async def make_kit(
+    folder: Path, into: Path | None, environ: Mapping[str, str], *, names_are_public: bool = False
+) -> Path:
+    """Write the kit of the last check of a folder, and return its place.
+
+    Args:
+        folder: A repository with claims.toml, or the folder of a reproduction; canonical.
+        into: Folder of the kit; None: `kit` in the folder of the results.
+        environ: The user's environment.
+        names_are_public: True if names of people and machines may stay in the sources and in their address.
+
+    Raises:
+        ConfigError: There was no check, or something private would get into the kit.
+        ToolError: It cannot be written.
+    """
+    results = results_folder(folder)
+    check = await to_thread.run_sync(_check_in, results)
+    loaded = await to_thread.run_sync(load_claims, folder)
+    source = canonical_path(folder / "source") if results == folder else folder
+    reproduction = Reproduction(
+        claims_file=loaded.path,
+        claims=loaded.claims,
+        source=source,
+        address=await _address_of(source, check.commit),
+        reports=[results / "report.md", results / "report.html"],
+        outputs=await to_thread.run_sync(outputs_of, check, results),
+        folders=[folder, results],
+        names_are_public=names_are_public,
+        environ=environ,
+    )
+    return await write_kit(check, reproduction, into or results / "kit")
+
+
+def _check_in(results: Path) -> CheckReport:
+    path = results / CHECK_FILE
+    if not path.is_file():
+        raise ConfigError(f"{results} has no {CHECK_FILE}; run panpan repro check first")
+    try:
+        return CheckReport.model_validate_json(read_regular_file(path, max_bytes=_MAX_BYTES))
+    except (ToolError, ValidationError) as error:
+        raise ConfigError(f"{path} cannot be read; run panpan repro check again") from error
+
+
+async def _address_of(source: Path, commit: str) -> str:
+    """Return the address from which others get a commit; empty if no branch of it is known to have the commit."""
+    if not commit:
+        return ""
+    try:
+        ask = await git_questions(source)
+        published = await ask(["branch", "--remotes", "--contains", commit])
+        address = await ask(["remote", "get-url", "origin"])
+    except ToolError:
+        return ""
+    is_known = published.exit_code == 0 and published.stdout.strip() and address.exit_code == 0
+    return address.stdout.decode(errors="replace").strip() if is_known else ""

@@ -26,7 +26,7 @@ def run(kit: Path, *words: str, shell: str = "sh", path: str = SYSTEM) -> subpro
     home.mkdir(exist_ok=True)
     argv = [shell, str(kit / "reproduce.sh"), *words]
     return subprocess.run(
-        argv, cwd="/", env={"HOME": str(home), "PATH": path}, capture_output=True, text=True, timeout=60, check=False
+        argv, cwd="/", env={"HOME": str(home), "PATH": path}, capture_output=True, text=True, timeout=100, check=False
     )
 
 

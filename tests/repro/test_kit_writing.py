@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from panpan.errors import ConfigError
+from panpan.errors import ConfigError, ToolError
 from panpan.receipts.receipt import FileDigest
 from panpan.repro.checking.results import CheckReport, DataCheck
 from panpan.repro.claims.claim import Claims
+from panpan.repro.kit.source_archive import archive_commit
 from panpan.repro.kit.write_kit import write_kit
 from tests.repro.private_samples import ENVIRON, PLACES, PRIVATE, SPELLINGS
 from tests.repro.toy_kits import CLAIMS_TOML, check_of, git, reproduction, toy_data, toy_project, write_toys
@@ -82,8 +83,8 @@ def test_data_listing_is_read_by_sha256sum(kit: Path, tmp_path: Path) -> None:
 
 def test_archive_holds_the_commit_and_nothing_else(kit: Path) -> None:
     with tarfile.open(kit / "source.tar.gz") as tar:
-        assert sorted(tar.getnames()) == ["data", "data/toys.csv", "experiment.py"]
-        assert {(one.uid, one.uname) for one in tar} <= {(0, "root"), (0, "")}
+        assert tar.getnames() == ["data/toys.csv", "experiment.py"]
+        assert {(one.uid, one.uname, one.mtime) for one in tar} == {(0, "", 1_000_000_000)}
     assert (kit / "source.tar.gz").read_bytes()[4:8] == bytes(4)  # the time in the head of gzip
 
 
@@ -135,6 +136,37 @@ async def test_kit_replaces_an_older_one_and_nothing_else(tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match="is no kit"):
         await write_kit(check, facts, tmp_path / "thesis")
     assert (tmp_path / "thesis/chapter.tex").exists()
+
+
+async def test_archive_is_the_commit_whatever_the_folder_holds_now(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    toy_project(source)
+    (source / ".gitattributes").write_text("experiment.py export-ignore\nnote.txt export-subst\n")
+    (source / "note.txt").write_text("$Format:%an$\n")
+    (source / "link").symlink_to("note.txt")
+    (source / "part").mkdir()
+    (source / "part/run.sh").write_text("true\n")
+    (source / "part/run.sh").chmod(0o755)
+    git(source, "add", ".")
+    git(source, "commit", "-qm", "attributes")
+    commit = git(source, "rev-parse", "HEAD")
+    (source / "note.txt").write_text("later")
+    (source / "later.txt").touch()
+    before = git(source, "status", "--porcelain")
+    await archive_commit(source, commit, tmp_path / "one.tar.gz")
+    await archive_commit(source, commit, tmp_path / "two.tar.gz")
+    await archive_commit(source / "part", commit, tmp_path / "part.tar.gz")
+
+    with tarfile.open(tmp_path / "one.tar.gz") as tar:
+        assert tar.getnames() == [".gitattributes", "data/toys.csv", "experiment.py", "link", "note.txt", "part/run.sh"]
+        assert tar.extractfile("note.txt").read() == b"$Format:%an$\n"  # type: ignore[union-attr]
+        assert tar.getmember("link").linkname == "note.txt"
+    with tarfile.open(tmp_path / "part.tar.gz") as tar:
+        assert [(one.name, one.mode) for one in tar] == [("run.sh", 0o755)]
+    assert (tmp_path / "one.tar.gz").read_bytes() == (tmp_path / "two.tar.gz").read_bytes()
+    assert git(source, "status", "--porcelain") == before
+    with pytest.raises(ToolError, match="git cannot give the files"):
+        await archive_commit(source, "0" * 40, tmp_path / "none.tar.gz")
 
 
 async def test_files_that_differ_from_the_commit_are_packed(tmp_path: Path) -> None:

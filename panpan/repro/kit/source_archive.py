@@ -15,7 +15,7 @@ from panpan.errors import ConfigError, ToolError
 from panpan.file_trees.kept_files import paths_in
 from panpan.file_trees.listed_files import list_files
 from panpan.repro.kit.private_words import PrivateWords
-from panpan.system.files.folder_tree import walk
+from panpan.system.files.folder_tree import temporary_folder, walk
 from panpan.system.git.git import run_git, run_own_git
 from panpan.types.events import is_generated
 
@@ -24,34 +24,39 @@ MAX_ARCHIVE_BYTES = 50_000_000
 MAX_SOURCE_BYTES = 500_000_000
 """Most that is packed."""
 _GIT_S = 120.0
+_TIME = 1_000_000_000
+"""Time of all files, in 2001; zip files, and so wheels, know none before 1980."""
 
 
 class TooLargeError(ConfigError):
     """The sources are too large for an archive."""
 
 
-async def archive_commit(repository: Path, commit: str, target: Path) -> None:
-    """Write the files of a commit as `tar.gz`, the same bytes each time.
+async def archive_commit(folder: Path, commit: str, target: Path) -> None:
+    """Write the files of a commit as `tar.gz`, the same bytes each time, whatever the folder holds by now.
+
+    `git archive` would leave out and change what attributes of the repository say.
+
+    Args:
+        folder: The repository, or a folder in it, of which the files are taken.
+        commit: The commit.
+        target: The archive.
 
     Raises:
         TooLargeError: They are too large.
         ToolError: git has no such commit, or cannot be asked.
     """
-    tar = target.with_suffix("")
-    args = ["archive", "--format=tar", f"--output={tar}", commit]
-    done = await run_own_git(args, cwd=repository, timeout_s=_GIT_S)
-    if done.exit_code != 0:
-        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise ToolError(f"git cannot pack the commit {commit} of {repository}: {said or 'it took too long'}")
-    try:
-        await to_thread.run_sync(_compress, tar, target)
-    finally:
-        tar.unlink(missing_ok=True)
-
-
-def _compress(tar: Path, target: Path) -> None:
-    with tar.open("rb") as plain:
-        _write_gzip(target, lambda file: _copy(plain, file))
+    asked = (await run_git(["rev-parse", "--show-toplevel", "--show-prefix"], cwd=folder, timeout_s=_GIT_S)).stdout
+    top, prefix = (*os.fsdecode(asked).split("\n"), "")[:2]
+    with temporary_folder("panpan-source-") as scratch:
+        env, files = {"GIT_INDEX_FILE": str(scratch / "index")}, scratch / "files"
+        for args in (["read-tree", f"{commit}:{prefix}"], ["checkout-index", "--all", f"--prefix={files}/"]):
+            done = await run_own_git(args, cwd=Path(top or folder), timeout_s=_GIT_S, env=env)
+            if done.exit_code != 0:
+                said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+                raise ToolError(f"git cannot give the files of {commit} in {folder}: {said or 'it took too long'}")
+        names = sorted(await to_thread.run_sync(list, _walked(files)))
+        await to_thread.run_sync(_write_gzip, target, lambda file: _pack(files, names, file))
 
 
 async def archive_files(folder: Path, target: Path, left_out: Sequence[Path] = ()) -> None:
@@ -104,6 +109,7 @@ def _pack(folder: Path, names: Sequence[str], file: IO[bytes]) -> None:
             except OSError:  # deleted, and git still lists it
                 continue
             member = tarfile.TarInfo(name)
+            member.mtime = _TIME
             member.mode = 0o755 if status.st_mode & stat.S_IXUSR else 0o644
             if stat.S_ISLNK(status.st_mode):
                 member.type, member.linkname = tarfile.SYMTYPE, str(path.readlink())
@@ -114,14 +120,6 @@ def _pack(folder: Path, names: Sequence[str], file: IO[bytes]) -> None:
                 data = path.read_bytes()
                 member.size = len(data)
                 tar.addfile(member, io.BytesIO(data))
-
-
-def _copy(source: IO[bytes], target: IO[bytes]) -> None:
-    total = 0
-    while data := source.read(1 << 20):
-        if (total := total + len(data)) > MAX_SOURCE_BYTES:
-            raise TooLargeError(f"the sources take more than {MAX_SOURCE_BYTES // 1_000_000} MB")
-        target.write(data)
 
 
 def find_in_archive(archive: Path, words: PrivateWords, *, with_names: bool = True) -> tuple[str, str]:

@@ -47,7 +47,13 @@ def _options(given: Mapping[str, Any]) -> JourneyOptions:
     model = ModelOptions(
         model=given["model"], max_usd=given["max_usd"], answer=given["answer"], says_yes=given["says_yes"]
     )
-    checking = CheckOptions(seeds=given["seeds"], on=given["on"], max_hours=given["max_hours"], env=dict(os.environ))
+    checking = CheckOptions(
+        seeds=given["seeds"],
+        on=given["on"],
+        max_hours=given["max_hours"],
+        allows_unconfirmed=given["says_yes"],
+        env=dict(os.environ),
+    )
     return JourneyOptions(
         into=given["into"],
         repository=given["repository"],

@@ -1,0 +1,123 @@
+"""`panpan reproduce` on toy papers with planted faults: from a repository to verdicts, with a scripted model."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Done, Panpan
+from tests.fakes.campaign import git
+from tests.model_server import serving
+from tests.repro.pdf_paper import VOTES
+from tests.repro.toy_papers import (
+    EXPLANATION,
+    Fill,
+    ScriptedModel,
+    fill_levels,
+    fill_means,
+    fill_votes,
+    toy_repository,
+)
+
+
+def verdicts(done: Done) -> Mapping[str, str]:
+    """Return the verdicts by row and column."""
+    judged = json.loads(done.stdout)["check"]["judgements"]
+    return {f"{one['claim']['row']} {one['claim']['column']}".strip(): one["verdict"] for one in judged}
+
+
+def judgement(done: Done, row: str, column: str = "") -> Mapping[str, Any]:
+    """Return the judgement of a claim."""
+    judged = json.loads(done.stdout)["check"]["judgements"]
+    (found,) = [one for one in judged if one["claim"]["row"] == row and column in one["claim"]["column"]]
+    assert isinstance(found, dict)
+    return found
+
+
+def reproduce(panpan: Panpan, name: str, fill: Fill, code: int, *options: str) -> tuple[Done, ScriptedModel]:
+    """Reproduce a toy paper without questions, which ends with an exit code; return the end and the model."""
+    toy_repository(name, panpan.workspace)
+    model = ScriptedModel(fill)
+    with serving(model) as server:
+        panpan.use(server)
+        done = panpan.run("reproduce", name, "--yes", "-f", "json", *options)
+    assert done.code == code, done.stderr
+    return done, model
+
+
+def test_number_of_another_seed_is_within_spread(panpan: Panpan) -> None:
+    done, _ = reproduce(panpan, "robust-means", fill_means, 0, "--seeds", "5")
+
+    bootstrap, network = judgement(done, "bootstrap mean"), judgement(done, "network")
+    assert bootstrap["verdict"] == "within spread"
+    assert bootstrap["hints"] == ["the claimed number is that of seed 3, not 0"]
+    assert judgement(done, "trimmed mean")["verdict"] == "reproduced"
+    assert (network["verdict"], "GPU" in network["reason"]) == ("not run", True)
+
+
+def test_other_denominator_and_typing_error_deviate(panpan: Panpan) -> None:
+    (panpan.workspace / "votes.pdf").write_bytes(VOTES)
+    done, model = reproduce(panpan, "message-votes", fill_votes, 1, "--paper", "votes.pdf")
+
+    accuracy, recall = judgement(done, "majority", "Accuracy"), judgement(done, "keyword", "Recall")
+    assert sorted(verdicts(done).values()) == ["deviates", "deviates", "reproduced", "reproduced"]
+    assert (accuracy["verdict"], recall["verdict"]) == ("deviates", "deviates")
+    assert any("40/39" in hint for hint in accuracy["hints"])
+    assert any("two digits are swapped" in hint for hint in recall["hints"])
+    facts = json.loads(done.stdout)
+    report = Path(facts["report"]).read_text()
+    assert EXPLANATION in report
+    assert report.index("A model wrote this") < report.index(EXPLANATION)
+    assert len(model.prompts) == 2, "one to prepare, and one to explain"
+    assert (Path(facts["kit"]) / "reproduce.sh").is_file()
+
+
+def test_other_version_of_the_data_is_named(panpan: Panpan) -> None:
+    done, _ = reproduce(panpan, "river-levels", fill_levels, 0)
+
+    autumn, rain = judgement(done, "autumn", "mean"), judgement(done, "autumn", "rain")
+    assert autumn["verdict"] == "not reproducible"
+    assert "data/autumn.csv has the SHA-256" in autumn["reason"]
+    assert judgement(done, "spring")["verdict"] == "reproduced"
+    assert (rain["verdict"], "is no number" in rain["reason"]) == ("not run", True)
+
+
+def test_unconfirmed_claims_wait_for_the_user(panpan: Panpan) -> None:
+    toy_repository("robust-means", panpan.workspace)
+    with serving(ScriptedModel(fill_means)) as server:
+        panpan.use(server)
+        waiting = panpan.run("reproduce", "robust-means")
+        confirmed = panpan.run("repro", "confirm", "robust-means-reproduction", "--yes")
+        done = panpan.run("reproduce", "robust-means-reproduction", "-f", "json")
+        again = panpan.run("reproduce", "robust-means-reproduction", "--no-model", "--seeds", "5")
+
+    assert (waiting.code, waiting.stdout) == (5, "")
+    assert "panpan repro confirm" in waiting.stderr
+    assert confirmed.code == 0
+    assert verdicts(done)["trimmed mean Mean"] == "reproduced"
+    assert "nobody had to confirm" not in Path(json.loads(done.stdout)["report"]).read_text()
+    assert again.code == 0
+    assert "report.html" in again.stdout
+    assert git(panpan.workspace / "robust-means", "status", "--porcelain") == ""
+
+
+def test_claims_without_a_command_do_not_run_without_a_model(panpan: Panpan) -> None:
+    toy_repository("robust-means", panpan.workspace)
+
+    done = panpan.run("reproduce", "robust-means", "--no-model", "--yes", "-f", "json")
+
+    assert done.code == 0
+    assert set(verdicts(done).values()) == {"not run"}
+    assert "no model is asked" in done.stderr
+
+
+@pytest.mark.parametrize("given", ["missing.pdf", "votes.pdf"])
+def test_wrong_use_ends_with_two_and_says_what_to_do(panpan: Panpan, given: str) -> None:
+    (panpan.workspace / "votes.pdf").write_bytes(VOTES)
+
+    done = panpan.run("reproduce", given, "--no-model")
+
+    assert done.code == 2
+    assert "give a" in done.stderr or "--repo" in done.stderr

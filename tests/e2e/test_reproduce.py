@@ -1,15 +1,19 @@
 """`panpan reproduce` on toy papers with planted faults: from a repository to verdicts, with a scripted model."""
 
 import json
+import os
+import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Done, Panpan
+from tests.e2e.conftest import Done, Panpan, finished, wait_until
 from tests.fakes.campaign import git
-from tests.model_server import serving
+from tests.model_server import Hold, RecordedRequest, Reply, serving
 from tests.repro.pdf_paper import VOTES
 from tests.repro.toy_papers import (
     EXPLANATION,
@@ -101,6 +105,29 @@ def test_unconfirmed_claims_wait_for_the_user(panpan: Panpan) -> None:
     assert again.code == 0
     assert "report.html" in again.stdout
     assert git(panpan.workspace / "robust-means", "status", "--porcelain") == ""
+
+
+def test_killed_reproduction_goes_on_in_the_same_session(panpan: Panpan) -> None:
+    toy_repository("robust-means", panpan.workspace)
+    model, held = ScriptedModel(fill_means), Event()
+
+    def hold_the_second(request: RecordedRequest) -> Reply:
+        reply = model(request)
+        return replace(reply, faults=(Hold(0, held),)) if len(request.messages) == 3 else reply
+
+    with serving(hold_the_second) as server:
+        panpan.use(server)
+        running = panpan.start("reproduce", "robust-means", "--yes", "-f", "json", is_installed=False)
+        wait_until(lambda: len(server.requests) == 2)
+        os.killpg(running.pid, signal.SIGKILL)
+        finished(running)
+        held.set()
+        done = panpan.run("reproduce", "robust-means-reproduction", "--yes", "--seeds", "5", "-f", "json")
+
+    assert done.code == 0, done.stderr
+    assert judgement(done, "bootstrap mean")["verdict"] == "within spread"
+    assert len(model.prompts) == 1
+    assert len(panpan.session_files()) == 1
 
 
 def test_claims_without_a_command_do_not_run_without_a_model(panpan: Panpan) -> None:

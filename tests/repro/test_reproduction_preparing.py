@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,25 +107,19 @@ async def test_model_cannot_change_what_the_paper_says(tmp_path: Path) -> None:
     assert any("trimmed: value stays as it was" in line for line in place.said)
 
 
-def _with_mistake(model: ScriptedModel) -> Callable[[RecordedRequest], Reply]:
-    """Return a model whose first draft is no TOML; it mends that once it is told."""
-
-    def answer(request: RecordedRequest) -> Reply:
-        writes = [message for message in request.messages if "is not right (1 of 3)" in json.dumps(message)]
-        reply = model(request)
-        asked = sum(message["role"] == "assistant" for message in request.messages)
-        if asked == 1:
-            draft = reply.blocks[0]
-            assert isinstance(draft, ToolCall)
-            return call("Write", {**draft.input, "content": "[[claim]\n"})
-        path = request_draft(request)
-        if asked == 3 and writes:
-            return call("Read", {"file_path": path})
-        if asked == 4:
-            return call("Edit", {"file_path": path, "old_string": "[[claim]\n", "new_string": '[[claim]]\nid = "x"\n'})
-        return reply
-
-    return answer
+def with_a_mistake(request: RecordedRequest) -> Reply:
+    """Write a draft that is no TOML, and mend it once that is told."""
+    path = request_draft(request)
+    edit = {"file_path": path, "old_string": "[[claim]\n", "new_string": '[[claim]]\nid = "x"\n'}
+    steps: Sequence[Reply] = (
+        call("Read", {"file_path": path}),
+        call("Write", {"file_path": path, "content": "[[claim]\n"}),
+        say("Done."),
+        call("Read", {"file_path": path}),
+        call("Edit", edit),
+        say("Mended."),
+    )
+    return steps[sum(message["role"] == "assistant" for message in request.messages)]
 
 
 def request_draft(request: RecordedRequest) -> str:
@@ -134,7 +128,7 @@ def request_draft(request: RecordedRequest) -> str:
 
 
 async def test_model_is_told_what_is_wrong_with_its_draft(tmp_path: Path) -> None:
-    with serving(_with_mistake(ScriptedModel(fill_means))) as server:
+    with serving(with_a_mistake) as server:
         place = Place(tmp_path, server)
         claims = await place.prepare()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from panpan.repro.claims.claim import Claim, Claims, Data, Environment
+from panpan.repro.claims.claim import Claim, Claims, Data
 from panpan.repro.claims.claims_file import claims_text, parse_claims
 from tests.fakes.campaign import git
 from tests.model_server import RecordedRequest, Reply, call, say
@@ -81,27 +81,24 @@ class ScriptedModel:
     def __call__(self, request: RecordedRequest) -> Reply:
         """Answer a request."""
         first = _text(request.messages[0])
-        calls = sum(message["role"] == "assistant" for message in request.messages)
-        if not calls:
+        if len(request.messages) == 1:
             self.prompts.append(first)
         if "Explain each difference" in first:
             return say(EXPLANATION)
         (draft,) = {Path(found) for found in re.findall(r"The file (\S+) lists", first)}
-        match calls:
-            case 0:
-                return call("Read", {"file_path": str(draft)})
-            case 1:
-                return call("Write", {"file_path": str(draft), "content": self._completed(draft)})
-            case _:
-                return say(PREPARED)
+        completed = self._completed(draft)
+        if draft.read_text() == completed:
+            return say(PREPARED)
+        if "Read" in _calls_of_end(request):
+            return call("Write", {"file_path": str(draft), "content": completed})
+        return call("Read", {"file_path": str(draft)})
 
     def _completed(self, draft: Path) -> str:
         claims = parse_claims(draft.read_bytes())
         return claims_text(
             Claims(
                 paper=claims.paper,
-                environment=Environment(kind="none"),
-                data=(*claims.data, *self._data),
+                data=(*claims.data, *(one for one in self._data if one not in claims.data)),
                 claim=tuple(self._tamper(self._filled(claim)) for claim in claims.claim),
             )
         )
@@ -113,8 +110,15 @@ class ScriptedModel:
         return Claim.model_validate({**known, **self._fill(claim)})
 
 
+def _calls_of_end(request: RecordedRequest) -> list[str]:
+    """Return the tools whose results are the end of a request."""
+    if len(request.messages) < 2 or _text(request.messages[-1]):
+        return []
+    return [block.get("name", "") for block in request.messages[-2]["content"]]
+
+
 def _text(message: Mapping[str, Any]) -> str:
     content = message["content"]
     if isinstance(content, str):
         return content
-    return "\n".join(block.get("text", "") for block in content)
+    return "".join(block.get("text", "") for block in content)

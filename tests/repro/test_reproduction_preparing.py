@@ -86,6 +86,7 @@ async def test_model_completes_commands_and_places(tmp_path: Path) -> None:
     assert (guess.command, guess.value) == ("", "much better")
     assert place.folder.claims_file.read_bytes().startswith(COMMENT)
     assert len(model.prompts) == 1, "complete claims need no model"
+    assert place.state.work["prepare"].model.startswith("claude")
     assert "trimmed, bootstrap" in model.prompts[0]
 
 

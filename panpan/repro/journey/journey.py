@@ -23,7 +23,7 @@ from panpan.repro.journey.given import Given, read_given, read_paper, read_repos
 from panpan.repro.journey.model_runs import ModelOptions, ModelRuns
 from panpan.repro.journey.parts import Parts
 from panpan.repro.journey.preparing import is_prepared, prepare
-from panpan.repro.journey.report import ReproductionReport, Told, markdown_text
+from panpan.repro.journey.report import ReproductionReport, Told, markdown_text, name_only
 from panpan.repro.journey.report_html import html_page
 from panpan.repro.journey.reproduction_folder import JourneyState, ReproductionFolder
 from panpan.repro.journey.source_changes import note_files_before, with_changes
@@ -149,23 +149,24 @@ class Journey:
             data = await to_thread.run_sync(lambda: read_regular_file(canonical_path(own), max_bytes=_MAX_BYTES))
             claims_from = f"{NAME} of the repository"
         else:
-            data, claims_from = await self._proposed()
+            data, claims_from = await self._proposed(state)
         state = state.model_copy(update={"claims_from": claims_from})
         await to_thread.run_sync(self.folder.write_state, state)
         await to_thread.run_sync(write_whole, self.folder.claims_file, data)
         self._say(f"read: {claims_from}")
         return state
 
-    async def _proposed(self) -> tuple[bytes, str]:
+    async def _proposed(self, state: JourneyState) -> tuple[bytes, str]:
         paper = self.folder.paper
         if paper is None:
             paper = next((path for name in _READMES if (path := self.folder.source / name).is_file()), None)
         if paper is None:
             return EMPTY_CLAIMS, "none yet: there is no paper and no README"
+        name = paper.name if self.folder.paper is None else name_only(state.paper)
         data = await self._parts.propose(paper)
         if data is None:
-            return EMPTY_CLAIMS, f"none yet: {paper.name} has no tables with numbers"
-        return data, f"read from the tables of {paper.name}"
+            return EMPTY_CLAIMS, f"none yet: {name} has no tables with numbers"
+        return data, f"read from the tables of {name}"
 
     async def _require_claims(self) -> None:
         """Say what is missing before anybody is asked to confirm nothing."""
@@ -242,7 +243,7 @@ def _told(state: JourneyState, check: CheckReport, *, is_confirmed: bool) -> Tol
     return Told(
         paper=state.paper,
         claims_from=state.claims_from if is_confirmed else f"{state.claims_from}; nobody had to confirm them (--yes)",
-        model=works[0].model or "the one of the settings" if works else "",
+        model=", ".join(dict.fromkeys(work.model for work in works if work.model)),
         explanation=explanation_of(check, state),
         preparation=prepare.text if prepare is not None else "",
         usd=None if None in costs else sum(cost for cost in costs if cost is not None),

@@ -5,6 +5,7 @@ messages the model has. So a kill at any moment leads to the same message again 
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from uuid import uuid4
 
 import anyio
@@ -17,7 +18,7 @@ from panpan.batch.store.records import Needs
 from panpan.batch.store.wording import shortened
 from panpan.config.locations import Locations
 from panpan.errors import AnswerNeededError, BudgetError, ConfigError, PanpanError
-from panpan.integrations.headless import headless_command
+from panpan.integrations.headless import headless_command, lines_of
 from panpan.repro.journey.reproduction_folder import JourneyState, ModelStep, ModelWork, ReproductionFolder
 from panpan.session.stored.finding import log_of_id
 from panpan.session.stored.progress import SessionProgress, progress_of
@@ -27,6 +28,7 @@ from panpan.types.dataclass import dataclass
 MAX_FAILURES = 3
 _PAUSES_S = (5.0, 20.0, 60.0)
 _YES = ("y", "yes")
+_MAX_HEAD_CHARS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,7 @@ class ModelRuns:
         """
         work = self.work(step, about)
         if work is None:
-            work = ModelWork(session_id=str(uuid4()), about=about, model=self._options.model or "")
+            work = ModelWork(session_id=str(uuid4()), about=about)
         if message not in work.prompts:
             work = work.model_copy(update={"prompts": (*work.prompts, message), "has_ended": False})
         elif work.has_ended:
@@ -134,13 +136,13 @@ class ModelRuns:
             session_id=work.session_id,
             flags=(*self._flags(step), *flags, *work.flags, *protecting_flags(self._folder.path)),
         )
-        end = await run_panpan(
-            argv, folder=self._workspace, env=self._env, events=self._folder.path / f"{step}.jsonl", timeout_s=None
-        )
+        events = self._folder.path / f"{step}.jsonl"
+        end = await run_panpan(argv, folder=self._workspace, env=self._env, events=events, timeout_s=None)
         if end.exit_code == ConfigError.exit_code and not (await self._progress(work)).prompts:
             raise ConfigError(f"{end.message}; or use --no-model, and complete {self._folder.claims_file} yourself")
         progress = await self._progress(work)
-        work = work.model_copy(update={"usd": progress.spent.usd, "has_ended": False})
+        model = await to_thread.run_sync(_model_of, events)
+        work = work.model_copy(update={"usd": progress.spent.usd, "has_ended": False, "model": model or work.model})
         if progress.prompts < len(work.prompts) and end.exit_code == 0:
             return await self._note(step, work)  # the next message is still to be sent
         return await self._after(step, work, judge(end, stops_at_questions=True, knows_unfinished=True))
@@ -195,6 +197,16 @@ class ModelRuns:
 
     def _read_progress(self, session_id: str) -> SessionProgress:
         return progress_of(log_of_id(Locations.find(self._workspace, self._env), session_id))
+
+
+def _model_of(events: Path) -> str:
+    """Return the model that the first run of a file of events names; empty if it names none."""
+    try:
+        with events.open(encoding="utf-8", errors="replace") as file:
+            head = file.readline(_MAX_HEAD_CHARS)
+    except OSError:
+        return ""
+    return next((str(line.get("model") or "") for line in lines_of(head) if line.get("subtype") == "init"), "")
 
 
 def _question(folder: ReproductionFolder, needs: Needs) -> AnswerNeededError:

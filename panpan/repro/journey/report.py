@@ -58,7 +58,7 @@ class ReproductionReport:
 
     @property
     def title(self) -> str:
-        return self.check.title or _name_only(self.check.source) or "a reproduction"
+        return self.check.title or name_only(self.check.source) or "a reproduction"
 
     def of(self, verdict: Verdict) -> Sequence[Judgement]:
         """Return the claims with a verdict."""
@@ -83,14 +83,15 @@ class ReproductionReport:
     def facts(self) -> Iterator[tuple[str, str]]:
         """Yield the setting of the check, each fact with its name."""
         check, told = self.check, self.told
-        yield "Repository", _name_only(check.source) or "not known"
+        yield "Repository", name_only(check.source) or "not known"
         if check.commit:
             yield "Commit", f"{check.commit}{', with changed files' if check.is_changed else ''}"
         if told.paper:
-            yield "Paper", _name_only(told.paper)
+            yield "Paper", name_only(told.paper)
         if told.claims_from:
             yield "Claims", told.claims_from
-        yield "Checked", f"{check.began_at or '?'} to {check.ended_at or '?'}"
+        if check.began_at:
+            yield "Checked", f"{check.began_at[:16].replace('T', ' ')} UTC"
         yield from (("Environment", words) for words in _environments(self.receipts))
         if boxes := sorted({one.box for one in self.receipts}):
             yield "Sandbox", ", ".join(boxes)
@@ -117,7 +118,13 @@ class ReproductionReport:
             seeds = sorted({run.seed for run in runs if run.seed is not None})
             failed = sum(not one.is_success for one in receipts)
             seconds = sum(one.seconds for one in receipts)
-            yield line, _listed(map(str, seeds)), str(len(receipts)), str(failed), duration(seconds) if receipts else ""
+            yield (
+                line,
+                _listed(map(str, seeds)) or "none",
+                str(len(receipts)),
+                str(failed),
+                duration(seconds) if receipts else "",
+            )
 
     def data(self) -> Iterator[Sequence[str]]:
         """Yield a row for each file or folder of data: path, size, checksum, and how it compares."""
@@ -176,7 +183,7 @@ def _number(number: float, claim: Claim) -> str:
     return text.removesuffix(".")
 
 
-def _name_only(text: str) -> str:
+def name_only(text: str) -> str:
     """Return an address, or the name of a file or folder without the user's other folders."""
     return text if "://" in text or not text.startswith(("/", "~")) else PurePath(text).name
 

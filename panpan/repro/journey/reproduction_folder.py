@@ -46,7 +46,7 @@ class ModelWork(_Record):
     session_id: str
     """On the disk before the session begins."""
     model: str = ""
-    """As the user named it; empty: as in the settings."""
+    """As its provider names it; empty if it is not known yet."""
     about: str = ""
     """Digest of what it was asked about, so that something else is asked anew."""
     prompts: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from panpan.errors import AnswerNeededError, BudgetError, ConfigError, PanpanError
-from panpan.repro.claims.claim import Claim, Claims
+from panpan.repro.claims.claim import Claim, Claims, Data
 from panpan.repro.claims.claims_file import claims_text, load_claims
 from panpan.repro.journey.model_runs import ModelOptions, ModelRuns
 from panpan.repro.journey.preparing import prepare
@@ -207,6 +207,18 @@ async def test_model_adds_claims_only_where_there_are_none(tmp_path: Path, leave
         assert not claims.claim[0].confirmed
     else:
         assert [claim.id for claim in claims.claim] == [claim.id for claim in CLAIMS.claim]
+
+
+async def test_checksum_counts_only_if_it_is_stated(tmp_path: Path) -> None:
+    stated, invented = "a" * 64, "b" * 64
+    data = (Data(path="one.csv", sha256=stated), Data(path="two.csv", sha256=invented))
+    with serving(ScriptedModel(fill_means, data)) as server:
+        place = Place(tmp_path, server)
+        (tmp_path / "robust-means" / "CHECKSUMS").write_text(f"{stated.upper()}  one.csv\n")
+        claims = await place.prepare()
+
+    assert [(one.path, one.sha256) for one in claims.data] == [("one.csv", stated), ("two.csv", "")]
+    assert any("two.csv: neither the paper nor the repository" in line for line in place.said)
 
 
 async def test_missing_model_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 The rule: what the paper says is not for a model to change. Of a claim that was there, only the way to the number
 counts: command, extract, seeds, needs and time. A model adds claims only where there were none at all, and never says
-what makes a number right: no tolerance, no confirmation and no reason why nobody can run it.
+what makes a number right: no tolerance, no confirmation and no reason why nobody can run it. A checksum of data counts
+only if the paper or the repository states it, since other data excuses a number.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from panpan.repro.claims.claim import Claim, Claims, Tolerance
+from panpan.repro.claims.claim import Claim, Claims, Data, Tolerance
 from panpan.repro.claims.written_number import read_number
 from panpan.types.dataclass import dataclass
 
@@ -43,12 +44,13 @@ def incomplete(claims: Claims) -> Sequence[Claim]:
     ]
 
 
-def merged(before: Claims, draft: Claims) -> Merged:
+def merged(before: Claims, draft: Claims, is_stated: Callable[[str], bool]) -> Merged:
     """Return the claims with what counts of a draft.
 
     Args:
         before: The claims as the model found them.
         draft: Its copy as it left it.
+        is_stated: Says if the paper or the repository has a checksum.
     """
     refused: list[str] = []
     if before.claim:
@@ -56,10 +58,20 @@ def merged(before: Claims, draft: Claims) -> Merged:
     else:
         claims = tuple(claim.model_copy(update=_OF_PERSON) for claim in draft.claim)
     environment = draft.environment if before.environment == type(before.environment)() else before.environment
-    known = {one.path for one in before.data}
-    data = (*before.data, *(one for one in draft.data if one.path not in known))
+    data = (*before.data, *_added_data(before, draft, is_stated, refused))
     together = before.model_copy(update={"claim": claims, "environment": environment, "data": data})
     return Merged(together, tuple(refused))
+
+
+def _added_data(before: Claims, draft: Claims, is_stated: Callable[[str], bool], refused: list[str]) -> Iterator[Data]:
+    known = {one.path for one in before.data}
+    for one in draft.data:
+        if one.path in known:
+            continue
+        if one.sha256 and not is_stated(one.sha256):
+            refused.append(f"{one.path}: neither the paper nor the repository states its checksum")
+            one = one.model_copy(update={"sha256": ""})
+        yield one
 
 
 def _completed(before: Sequence[Claim], draft: Sequence[Claim], refused: list[str]) -> tuple[Claim, ...]:

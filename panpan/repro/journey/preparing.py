@@ -25,6 +25,7 @@ from panpan.repro.claims.claims_file import (
 from panpan.repro.journey.claims_draft import MODEL_FIELDS, Merged, has_number, incomplete, merged
 from panpan.repro.journey.model_runs import ModelRuns
 from panpan.repro.journey.reproduction_folder import ReproductionFolder
+from panpan.repro.journey.stated_checksums import stated_in
 from panpan.system.files.folder_tree import make_folders
 
 MAX_TRIES = 3
@@ -83,7 +84,8 @@ async def _usable_draft(
     """Return what counts of the draft; tell the model what is wrong with it as long as that may help."""
     for number in range(1, MAX_TRIES + 2):
         try:
-            return merged(before, (await to_thread.run_sync(load_claims, folder.draft)).claims)
+            draft = (await to_thread.run_sync(load_claims, folder.draft)).claims
+            return await to_thread.run_sync(merged, before, draft, await stated_in(folder))
         except ConfigError as error:
             if number > MAX_TRIES:
                 raise ConfigError(

@@ -54,7 +54,7 @@ def _body(report: ReproductionReport) -> Iterator[str]:
     yield "<h2>Claims</h2>"
     yield from _table("Claims of the paper", "claims", CLAIM_HEADS, map(_row, report.check.judgements))
     for title, text in model_words(report.told):
-        yield f'<h2>{title}</h2>\n<aside class="words"><p class="note">{MODEL_NOTE}</p>'
+        yield f'<h2>{title}</h2>\n<aside class="words" aria-label="{title}"><p class="note">{MODEL_NOTE}</p>'
         yield f"<p>{escape(clean_for_terminal(text))}</p></aside>"
     if files := report.written_here():
         items = "".join(f"<li>{shown(shortened(one))}</li>" for one in files)

@@ -5,7 +5,7 @@ the sources it was made of. So what a derived file was made of counts as read wi
 a program was made of, all files of the workspace count.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from panpan.receipts.digests import Content
 from panpan.receipts.git_files import GitFiles
@@ -74,16 +74,20 @@ class DerivedFiles:
                 own = sources if is_compiled(path, content) else texts
                 self._origins[path] = _Origin(self._commands, content.sha256, own, knows_all)
 
-    async def sources_of(self, inputs: Mapping[str, Content]) -> Sources:
+    async def sources_of(self, inputs: Mapping[str, Content], outputs: Collection[str]) -> Sources:
         """Return what the derived files among the inputs of a command were made of.
 
         Of a source that several were made of, the newest content counts: tools build again what has to be.
+
+        Args:
+            inputs: Files that it read, by canonical path.
+            outputs: Files that it wrote, canonical; those that it read, too, it has made of its other inputs.
         """
         known = {path: origin for path in inputs if (origin := self._origin(path, inputs[path])) is not None}
         compiled = {path for path, content in inputs.items() if is_compiled(path, content)}
         texts = [path for path in known if path not in compiled and path.endswith(_TEXTS_OF_PROGRAMS)]
         origins = [known[path] for path in (known.keys() & compiled) | await self._git.ignored(texts)]
-        strange = compiled - known.keys()
+        strange = compiled - known.keys() - set(outputs)
         found: dict[str, Content] = {}
         for origin in sorted(origins, key=lambda origin: origin.number):
             found |= origin.inputs

@@ -65,7 +65,7 @@ class InputFinder:
         """
         if await self._correct(seen, since_ns):
             touched = await to_thread.run_sync(self.look, seen)
-        sources = await self._derived.sources_of(touched.inputs)
+        sources = await self._derived.sources_of(touched.inputs, touched.outputs)
         inputs = {**sources.contents, **touched.inputs} if sources.contents else touched.inputs
         knows_all = seen.is_complete and not seen.uses_cache and sources.knows_all
         self._derived.remember(touched.outputs, inputs, knows_all=knows_all)

@@ -96,14 +96,16 @@ class CommandRecorder:
             await to_thread.run_sync(self._close)
 
     def _begin(self, command: StartedCommand) -> "Recording":
+        may_ask = self._may_ask_pytest(command)  # before the watch begins: it reads settings of the project
         seen = self.watched.begin()
-        reports = None
-        if self._asks_pytest and not command.only_looks:
-            words = [*_SHELL_JOINTS.split(command.line), *command.argv]
-            line = command.line or " ".join(command.argv)
-            if may_add_report(line, words, command.environment, command.cwd, self.roots):
-                reports = self._make_reports()
-        return Recording(self, command, seen, reports)
+        return Recording(self, command, seen, self._make_reports() if may_ask else None)
+
+    def _may_ask_pytest(self, command: StartedCommand) -> bool:
+        if not self._asks_pytest or command.only_looks:
+            return False
+        words = [*_SHELL_JOINTS.split(command.line), *command.argv]
+        line = command.line or " ".join(command.argv)
+        return may_add_report(line, words, command.environment, command.cwd, self.roots)
 
     def _make_reports(self) -> PytestReports | None:
         if "$" in str(self._scratch):  # pytest would take it for a variable

@@ -200,6 +200,11 @@ class WatchedFiles:
         with suppress(OSError):
             self._folders[inotify.add(path, only_folders=False)] = path, "file"
 
+    def _watch_kept(self, folder: str) -> None:
+        if self._inotify is not None:
+            with suppress(FileNotFoundError):
+                self._folders[self._inotify.add(folder)] = folder, "kept"
+
     def _note_new_files(self, folder: str) -> None:
         """Note the files of a folder that has just come, now that it is watched: nobody saw what happened in it."""
         with suppress(OSError), os.scandir(folder) as entries:
@@ -240,6 +245,8 @@ class WatchedFiles:
                 seen.add(folder, mask)
         elif kind == "files":
             self._take_named(number, folder, mask, name)
+        elif kind == "cache" and mask & IS_FOLDER and mask & CREATED:
+            self._watch_kept(f"{folder}/{name}")
         elif mask & OPENED:
             self._take_opened(folder, kind, name)
 
@@ -259,7 +266,7 @@ class WatchedFiles:
         for seen in self._active:
             if kind == "bytecode":
                 seen.add(source_of_bytecode(folder, name), CLOSED_UNWRITTEN)
-            elif kind == "cache":
+            elif kind in ("cache", "kept"):
                 seen.uses_cache = True
             elif name == ENVIRONMENT_MARK:
                 seen.environments.add(folder)

@@ -8,9 +8,10 @@ from typing import Literal, TypeAlias
 from panpan.types.dataclass import dataclass
 from panpan.types.events import is_generated
 
-FolderKind: TypeAlias = Literal["files", "file", "bytecode", "cache", "environment"]
+FolderKind: TypeAlias = Literal["files", "file", "bytecode", "cache", "kept", "environment"]
 """files: of the workspace; file: a root that is one; bytecode: of Python, which is read in place of sources; cache: of
-files that a program has read, so that it need not read them again; environment: of Python, which is no part of it."""
+a program, with folders of what it kept of files, so that it need not read them again; environment: of Python, which is
+no part of the workspace."""
 
 _MOST_REMEMBERED = 20_000
 _HISTORIES = frozenset({".git", ".hg", ".svn", ".jj"})
@@ -59,9 +60,9 @@ def walk_folders(top: str, hidden: Collection[str], *, is_root: bool = False) ->
         is_root: True if `top` is a root of the workspace, which belongs to it whatever its name and its files.
     """
     first = "files" if is_root else kind_of_folder(top.rpartition("/")[2])
-    pending: list[tuple[str, FolderKind, int]] = [(top, first, 0)] if first else []
+    pending: list[tuple[str, FolderKind]] = [(top, first)] if first else []
     while pending:
-        path, kind, depth = pending.pop()
+        path, kind = pending.pop()
         if path in hidden:
             continue
         try:
@@ -74,9 +75,9 @@ def walk_folders(top: str, hidden: Collection[str], *, is_root: bool = False) ->
         yield Folder(path, kind, tuple(name for name in files if not is_left_out(name)) if kind == "files" else ())
         at = path.rstrip("/")
         if kind == "files":
-            pending += [(f"{at}/{name}", below, 0) for name in folders if (below := kind_of_folder(name))]
-        elif kind == "cache" and not depth:
-            pending += [(f"{at}/{name}", "cache", 1) for name in folders]
+            pending += [(f"{at}/{name}", below) for name in folders if (below := kind_of_folder(name))]
+        elif kind == "cache":
+            pending += [(f"{at}/{name}", "kept") for name in folders]
 
 
 def _split(entries: Iterator["os.DirEntry[str]"]) -> tuple[list[str], list[str]]:

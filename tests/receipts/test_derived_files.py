@@ -41,6 +41,16 @@ async def test_sources_are_found_over_several_steps(tmp_path: Path) -> None:
         assert await is_fresh(work, "cat app")
 
 
+async def test_program_that_is_built_and_run_brings_no_others(tmp_path: Path) -> None:
+    (tmp_path / "elf").write_bytes(ELF)
+    async with workspace_at(tmp_path) as work:
+        work.write("a.c")
+        work.write("b.c")
+        receipt = await work.run("cat a.c > /dev/null; cat ../elf > a; cat a")
+    assert receipt.inputs_are == "opened"
+    assert inputs_of(receipt).keys() == {"a", "a.c"}
+
+
 async def test_program_of_unknown_origin_brings_all_files(tmp_path: Path) -> None:
     async with workspace_at(tmp_path) as work:
         work.write("a.c")

@@ -46,3 +46,11 @@ async def test_deleted_file_is_an_output_that_is_gone(tmp_path: Path) -> None:
         work.write("a.txt")
         receipt = await work.run("rm a.txt")
     assert outputs_of(receipt) == {"a.txt": "gone"}
+
+
+async def test_settings_that_we_read_ourselves_are_no_inputs(tmp_path: Path) -> None:
+    async with workspace_at(tmp_path) as work:
+        work.write("pyproject.toml")
+        work.write("uv.lock")
+        assert (await work.run("true")).inputs == ()
+        assert (await work.run("true")).inputs == ()

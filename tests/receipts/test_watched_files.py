@@ -123,6 +123,18 @@ def test_use_of_a_cache_is_told(watcher: Watcher) -> None:
     assert seen.uses_cache
 
 
+def test_use_of_a_cache_that_has_just_come_is_told(watcher: Watcher) -> None:
+    seen = watcher.seen()
+    (watcher.top / ".mypy_cache").mkdir()
+    (watcher.top / ".mypy_cache" / "3.11").mkdir()
+    (watcher.top / ".mypy_cache" / "3.11" / "a.meta.json").write_text("")
+    watcher.files(seen)
+    seen = watcher.seen()
+    (watcher.top / ".mypy_cache" / "3.11" / "a.meta.json").read_text()
+    watcher.files(seen)
+    assert seen.uses_cache
+
+
 def test_environment_is_told_and_its_files_are_not(watcher: Watcher) -> None:
     seen = watcher.seen()
     (watcher.top / "env" / "lib").mkdir(parents=True)

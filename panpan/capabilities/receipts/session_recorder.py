@@ -14,6 +14,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -67,6 +68,7 @@ class SessionRecorder(CommandRecords):
         self._asks_pytest = asks_pytest
         self._session = session
         self._recorders: dict[tuple[Path, ...], CommandRecorder] = {}
+        self._numbers = count()
         self._group: TaskGroup | None = None
         self._open: dict[object, str] = {}
         """Receipts that are still to come, each with the task that it waits for; empty if its command has ended."""
@@ -246,14 +248,21 @@ class SessionRecorder(CommandRecords):
 
         key = tuple(roots)
         if key not in self._recorders:
-            session = self._session
-            temporary = session.tool_context.sandbox.temporary  # commands may write there in any box
-            hidden = (session.setup.locations.home, temporary, *session.config.interceptor.own_files)
-            scratch = temporary / f"reports-{len(self._recorders)}"
-            self._recorders[key] = CommandRecorder(key, scratch, hidden, asks_pytest=self._asks_pytest)
+            await self._close_gone()
+            temporary = self._session.tool_context.sandbox.temporary  # commands may write there in any box
             with suppress(PanpanError, OSError):  # a full disk keeps reports away, and no command
                 await to_thread.run_sync(make_private_folder, temporary)
+            if key not in self._recorders:  # another command may have come first
+                hidden = (self._session.setup.locations.home, temporary, *self._session.config.interceptor.own_files)
+                scratch = temporary / f"reports-{next(self._numbers)}"
+                self._recorders[key] = CommandRecorder(key, scratch, hidden, asks_pytest=self._asks_pytest)
         return self._recorders[key]
+
+    async def _close_gone(self) -> None:
+        """Close the recorders of worktrees that were given back; the system has few watches for each user."""
+        for key in [key for key in self._recorders if not key[0].is_dir()]:
+            if (recorder := self._recorders.pop(key, None)) is not None:
+                await recorder.aclose()
 
 
 def exit_code_of(task: TaskInfo) -> int | None:

@@ -1,6 +1,8 @@
 """A receipt keeps no result waiting, and nothing changes a file before it is digested."""
 
+import shutil
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 import anyio
@@ -10,7 +12,7 @@ from panpan.capabilities.receipts.hook import ReceiptsHook
 from panpan.capabilities.receipts.session_recorder import Origin, SessionRecorder
 from panpan.core.hooks import ToolCall
 from panpan.core.recorded_commands import Runner
-from panpan.receipts.receipt import Receipt
+from panpan.receipts.receipt import FileDigest, Receipt
 from panpan.types.events import Event, ToolFinished
 from tests.capabilities.plan_mode.test_plan_sessions import DONE, Place, allow
 from tests.capabilities.receipts.receipt_fixtures import bash, place_in, receipts_of, submit
@@ -131,3 +133,23 @@ async def test_receipt_tells_if_its_inputs_changed(place: Place) -> None:
 
     assert [each.state for each in (before, after, again)] == ["fresh", "stale", "fresh"]
     assert after.changed == ["data.txt"]
+
+
+async def test_receipt_of_a_copy_that_is_gone_is_stale(place: Place) -> None:
+    copy = place.root / "copy"
+    copy.mkdir()
+    (copy / "data.txt").write_text("one")
+    data = FileDigest(path="data.txt", size=3, sha256=sha256(b"one").hexdigest())
+    receipt = RECEIPT.model_copy(update={"inputs": (data,), "inputs_are": "opened"})
+
+    async def taken() -> Receipt:
+        return receipt
+
+    async with place.open(DONE) as session:
+        session[SessionRecorder].take(Origin(Runner("a1"), "call_1", copy), taken)
+        (one,) = await receipts_of(session)
+        before = await one.freshness()
+        shutil.rmtree(copy)
+        after = await one.freshness()
+
+    assert (before.state, after.state) == ("fresh", "stale")

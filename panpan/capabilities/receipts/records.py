@@ -18,4 +18,4 @@ class ReceiptRecord(SystemRecord):
     turn: Figure = 0
     is_of_user: Yes = False
     root: Words = ""
-    """Folder of the paths in the receipt, if that is not the workspace."""
+    """Folder of the paths in the receipt: the workspace, or a copy of it."""

@@ -185,7 +185,7 @@ class SessionRecorder(CommandRecords):
             task_id=origin.task_id,
             turn=turn,
             is_of_user=origin.runner.is_user,
-            root="" if origin.root == self.receipts.root else str(origin.root),
+            root=str(origin.root),
         )
         self._session.recorder.record_decision(record.as_json())
 

@@ -160,6 +160,19 @@ async def test_receipts_survive_a_compaction(place: Place) -> None:
         assert len(await receipts_of(again)) == 2
 
 
+async def test_receipts_of_another_folder_keep_theirs(place: Place) -> None:
+    async with place.open(bash("touch a"), DONE, ask=allow) as session:
+        await submit(session)
+    (place.root / "workspace").rename(place.root / "moved")
+    (place.root / "workspace").mkdir()
+    log = place.log()
+    log.write_text(log.read_text().replace(str(place.root / "workspace"), str(place.root / "moved")))
+    async with place.open(DONE, DONE, resume=session.info.id) as again:
+        (one,) = await receipts_of(again)
+
+    assert one.root == place.root / "moved"
+
+
 async def test_crash_in_mid_command_leaves_no_receipt(place: Place, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
 

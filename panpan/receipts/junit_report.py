@@ -1,5 +1,6 @@
 """JUnit XML reports, read as the work of strangers: no DOCTYPE, and bounded in size and depth."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from xml.parsers import expat
@@ -48,6 +49,8 @@ class JUnitReport:
     """Files that it names, as it names them."""
     classes: Sequence[str]
     """Class names of tests, which may be modules."""
+    passed_by: Mapping[str, int]
+    """Tests that passed, by their file as in `files`, else by their class as in `classes`."""
     times: Sequence[datetime]
     """Starts of its suites; none if it does not say. Without a time zone it may be the local time, or UTC."""
 
@@ -88,6 +91,8 @@ class _Reader:
         self._case: dict[str, str] | None = None
         self._outcome = ""
         self._outcomes: dict[tuple[str, ...], str] = {}
+        self._origins: dict[tuple[str, ...], str] = {}
+        """File or class of each test."""
         self._places: dict[str, None] = {}
         self._classes: dict[str, None] = {}
         self._times: dict[datetime, None] = {}
@@ -139,6 +144,7 @@ class _Reader:
         key = (group, name) if self._framework == "pytest" else (str(len(self._outcomes)), group, name)
         if self._outcomes.get(key) != "failed":  # a test that passed may have failed when it was taken down
             self._outcomes[key] = self._outcome or "passed"
+            self._origins[key] = place or group
         if place and len(self._places) < _MOST_PLACES:
             self._places[place] = None
         if group and len(self._classes) < _MOST_PLACES:
@@ -156,6 +162,7 @@ class _Reader:
             ["::".join(part for part in key[-2:] if part) for key in failed[:_MOST_NAMES]],
             list(self._places),
             list(self._classes),
+            Counter(self._origins[key] for key, outcome in self._outcomes.items() if outcome == "passed"),
             list(self._times),
         )
 

@@ -53,6 +53,8 @@ class TestCounts(_Part):
     """Test files that the report names and that exist, relative to the workspace."""
     names: tuple[str, ...] = ()
     """Names of the first failed tests."""
+    passed_in: Mapping[str, int] = Field(default_factory=dict)
+    """Tests that passed, by the files of `files`; those whose file is not known are missing."""
 
     @property
     def ran(self) -> int:

@@ -5,8 +5,10 @@ at another time counts for nothing.
 """
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 
 from panpan.errors import ToolError
@@ -44,19 +46,38 @@ class TestFiles:
     def __init__(self, cwd: Path, top: Path) -> None:
         self._top = str(top)
         self._cwd = cwd
+        self._files: dict[tuple[str, bool], str] = {}
+        """Files that were found, by their name in a report, and whether it is that of a file."""
+
+    @cached_property
+    def _bases(self) -> Sequence[str]:
+        inside = [str(folder) for folder in (self._cwd, *self._cwd.parents) if folder.is_relative_to(self._top)]
+        return inside or [str(self._cwd)]
 
     def named_by(self, reports: Sequence[JUnitReport]) -> tuple[str, ...]:
         """Return the files that exist, relative to the workspace."""
-        inside = [str(folder) for folder in (self._cwd, *self._cwd.parents) if folder.is_relative_to(self._top)]
-        bases = inside or [str(self._cwd)]
-        found: dict[str, None] = {}
-        named = [[name] for report in reports for name in report.files]
-        named += [list(_modules(name)) for report in reports for name in report.classes]
-        for names in named:
-            place = next((place for name in names for base in bases if (place := self._place(base, name))), None)
-            if place is not None:
-                found[place] = None
+        names = [(name, True) for report in reports for name in report.files]
+        names += [(name, False) for report in reports for name in report.classes]
+        found = {place for name, is_file in names if (place := self._file_of(name, is_file=is_file))}
         return tuple(sorted(found)[:_MOST_FILES])
+
+    def passed_in(self, reports: Sequence[JUnitReport]) -> Mapping[str, int]:
+        """Return how many tests passed, by the files that exist."""
+        found: Counter[str] = Counter()
+        for report in reports:
+            files = frozenset(report.files)
+            for name, passed in report.passed_by.items():
+                found[self._file_of(name, is_file=name in files)] += passed
+        del found[""]
+        return dict(sorted(found.items())[:_MOST_FILES])
+
+    def _file_of(self, name: str, *, is_file: bool) -> str:
+        """Return the file of this name in a report, or the one that a class may be in; empty if there is none here."""
+        if (name, is_file) not in self._files:
+            names = [name] if is_file else _modules(name)
+            places = (place for one in names for base in self._bases if (place := self._place(base, one)))
+            self._files[name, is_file] = next(places, "")
+        return self._files[name, is_file]
 
     def _place(self, base: str, name: str) -> str | None:
         if "\0" in name:
@@ -140,6 +161,7 @@ def _counts(framework: str, reports: Sequence[JUnitReport], files: TestFiles) ->
         skipped=sum(report.skipped for report in reports),
         files=files.named_by(reports),
         names=tuple(name for report in reports for name in report.failed_names)[:10],
+        passed_in=files.passed_in(reports),
     )
 
 

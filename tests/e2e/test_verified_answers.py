@@ -49,6 +49,19 @@ def test_shown_claim_is_verified_until_a_file_changes(panpan: Panpan) -> None:
     assert lines[1].startswith("stale: 1 test (pytest; test_a.py changed since)")
 
 
+def test_tests_that_the_session_wrote_are_counted(panpan: Panpan) -> None:
+    (panpan.workspace / "test_a.py").write_text("def test_one():\n    pass\n\ndef test_two():\n    pass\n")
+    write = "printf 'def test_three():\\n    pass\\n' > test_b.py"
+
+    _, result = turn(panpan, "All tests pass, the new tests too.", f"{write} && {PYTEST}")
+
+    found = result["verification"]
+    assert isinstance(found, dict)
+    assert (len(found["verified"]), found["unverified"]) == (1, [])
+    assert found["verified"][0].startswith("3 tests passed (pytest, ")
+    assert found["verified"][0].endswith(", 1 of them in files of this session)")
+
+
 def test_required_evidence_that_never_comes_fails_the_run(panpan: Panpan) -> None:
     with serving([say("It builds.")] * 4) as server:
         panpan.use(server)

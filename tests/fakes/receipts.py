@@ -1,8 +1,9 @@
 """Receipts of commands that never ran."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from types import MappingProxyType
 
 from panpan.capabilities.receipts.session_evidence import CommandRun, SessionEvidence, State, newest_runs
 from panpan.receipts.receipt import CommandKind, FileDigest, Receipt, TestCounts
@@ -30,6 +31,7 @@ def ran(
     failed: int = 0,
     skipped: int = 0,
     files: Sequence[str] = ("tests/test_a.py", "tests/test_b.py"),
+    passed_in: Mapping[str, int] = MappingProxyType({}),
     framework: str = "pytest",
     exit_code: int | None = 0,
     kind: CommandKind = "run",
@@ -43,7 +45,14 @@ def ran(
     """Return a command whose report has these counts; without any, it wrote no report."""
     has_report = bool(passed + failed + skipped)
     ended = (NOW - timedelta(seconds=seconds_ago)).isoformat()
-    counts = TestCounts(framework=framework, passed=passed, failed=failed, skipped=skipped, files=tuple(files))
+    counts = TestCounts(
+        framework=framework,
+        passed=passed,
+        failed=failed,
+        skipped=skipped,
+        files=tuple(files),
+        passed_in=dict(passed_in),
+    )
     receipt = Receipt(
         id=f"{abs(hash((line, seconds_ago, passed, failed))) % 16**8:08x}",
         argv=("/bin/bash", "-c", line),

@@ -74,6 +74,18 @@ def test_report_names_failed_tests_and_their_places() -> None:
     assert read_junit(JEST).files == ["src/sum.test.js"]
 
 
+def test_report_counts_passed_tests_by_class_and_by_file() -> None:
+    cases = """<testsuites><testsuite name="x">
+        <testcase classname="tests.test_a" name="one"/>
+        <testcase classname="tests.test_a" name="two"><failure/></testcase>
+        <testcase classname="C" name="one" file="src/c.test.js"/>
+        <testcase classname="D" name="one" file="src/c.test.js"/>
+        <testcase classname="D" name="two" file="src/c.test.js"><skipped/></testcase>
+    </testsuite></testsuites>"""
+
+    assert read_junit(cases.encode()).passed_by == {"tests.test_a": 1, "src/c.test.js": 2}
+
+
 @pytest.mark.parametrize("data", [PYTEST, JEST, CTEST, GRADLE])
 def test_report_says_when_it_was_made(data: bytes) -> None:
     made = datetime(2026, 11, 30, 5, 57, 53, tzinfo=UTC)

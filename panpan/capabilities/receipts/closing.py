@@ -280,13 +280,22 @@ def _of_session(run: CommandRun, written: Collection[str]) -> Sequence[str]:
     said = []
     own = run.files & frozenset(written)
     if own:
-        count = f"{len(own)} of {len(run.files)} test files" if len(run.files) > 1 else "its test file"
-        said.append(f"{count} written in this session")
+        said.append(_own_tests(run, own))
     for path in sorted(frozenset(written) & {file.path for file in run.receipt.inputs} - own):
         name = posixpath.basename(path)
         if _DEFINITIONS.fullmatch(name) or (_EXPECTED.search(name) and not name.startswith(".")):
             said.append(f"{path} written in this session")
     return said[:1] if len(said) < 2 else [*said[:2], *([f"{len(said) - 2} more"] if len(said) > 2 else [])]
+
+
+def _own_tests(run: CommandRun, own: Collection[str]) -> str:
+    """Return how many of the tests are in files of this session."""
+    by_file = [counts.passed_in for counts in run.receipt.tests]
+    if sum(sum(passed.values()) for passed in by_file) == run.passed:
+        ours = sum(passed.get(file, 0) for passed in by_file for file in own)
+        return f"{'all' if ours == run.passed else f'{ours:,}'} of them in files of this session"
+    count = f"{len(own)} of {len(run.files)} test files" if len(run.files) > 1 else "its test file"
+    return f"{count} written in this session"
 
 
 def spoken_age(ended_at: str, now: datetime) -> str:

@@ -79,6 +79,17 @@ def test_test_files_of_this_session_are_named() -> None:
     )
 
 
+def test_tests_in_files_of_this_session_are_counted() -> None:
+    by_file = {"tests/test_a.py": 7, "tests/test_b.py": 5}
+    commands = [
+        evidence(ran("pytest", passed=12, passed_in=by_file), written=own)
+        for own in (["tests/test_b.py"], list(by_file))
+    ]
+
+    assert line("", commands[0]) == "verified: 12 tests passed (pytest, 3 s ago, 5 of them in files of this session)"
+    assert line("", commands[1]) == "verified: 12 tests passed (pytest, 3 s ago, all of them in files of this session)"
+
+
 def test_expected_values_of_this_session_are_named() -> None:
     commands = evidence(
         ran("pytest", passed=2, files=["tests/test_b.py"], inputs=["tests/expected.json", "src/a.py"]),

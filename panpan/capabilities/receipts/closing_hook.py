@@ -3,9 +3,12 @@
 The rule: with "report" and "off", nothing is added to the conversation.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from anyio import move_on_after
 
 from panpan.capabilities.receipts.session_receipts import SessionReceipts
 from panpan.capabilities.receipts.settings import Verifying
@@ -17,6 +20,8 @@ from panpan.types.messages import AssistantMessage, SystemReminder
 if TYPE_CHECKING:
     from panpan.capabilities.receipts.closing import Closing
 
+WAIT_S = 10.0
+"""Longest wait for receipts of large files at the end of a turn; without them there is no line."""
 _MOST_ASKED: dict[Verifying, int] = {"ask-once": 1, "require": 3}
 
 
@@ -27,14 +32,21 @@ class ClosingHook(Hook):
         receipts: Receipts of the session.
         verifying: The setting.
         may_ask: Returns False if answers are not words, so that nothing can be asked about them.
+        wait_s: Longest wait for receipts that are being taken, in seconds; with "require" there is no limit.
     """
 
     def __init__(
-        self, receipts: SessionReceipts, verifying: Verifying, may_ask: Callable[[], bool] = lambda: True
+        self,
+        receipts: SessionReceipts,
+        verifying: Verifying,
+        may_ask: Callable[[], bool] = lambda: True,
+        *,
+        wait_s: float = WAIT_S,
     ) -> None:
         self._receipts = receipts
         self._verifying = verifying
         self._may_ask = may_ask
+        self._wait_s = wait_s
         self._found: Verification | None = None
         self._told: frozenset[str] = frozenset()
         """Ids of the receipts whose results a line called verified, and that held when the turn before ended."""
@@ -54,6 +66,11 @@ class ClosingHook(Hook):
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
         if reply.tool_uses or reply.is_to_be_continued:
+            return ()
+        with move_on_after(math.inf if self._verifying == "require" else self._wait_s) as waiting:
+            await self._receipts.settled()
+        if waiting.cancelled_caught:  # without the newest receipts, older ones might say too much
+            self._found = None
             return ()
         closing = await self._closing(whole_answer(round_.conversation, reply))
         self._found, self._holding = closing.verification, closing.holding
@@ -85,7 +102,6 @@ class ClosingHook(Hook):
         from panpan.capabilities.receipts.gathering import gather
 
         claims = claims_in(answer)
-        await self._receipts.settled()
         return closing(claims, await gather(self._receipts, claims, self._told), self._told)
 
 

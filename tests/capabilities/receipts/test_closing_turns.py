@@ -28,6 +28,8 @@ class CommandsOfSession(Hook):
         self.receipts = SessionReceipts(root, self._settled)
         self.next_turn = list(next_turn)
         self.is_stale = False
+        self.are_taken = anyio.Event()
+        self.are_taken.set()
 
     async def turn_started(self, conversation: object) -> Sequence[SystemReminder]:
         self.receipts.begin_turn()
@@ -44,7 +46,7 @@ class CommandsOfSession(Hook):
         return Freshness("stale", ["src/a.py"]) if self.is_stale else Freshness("fresh")
 
     async def _settled(self) -> None:
-        pass
+        await self.are_taken.wait()
 
 
 async def ended(session: Session, prompt: str = "go") -> tuple[TurnEnded, list[Event]]:
@@ -185,6 +187,17 @@ async def test_stale_result_is_told_although_the_model_was_asked(tmp_path: Path)
 
     assert last.verification is not None
     assert last.verification.line == "stale: 12 tests (pytest; src/a.py changed since)"
+
+
+async def test_receipts_that_do_not_come_leave_the_line_out(tmp_path: Path) -> None:
+    commands = CommandsOfSession(tmp_path, ran("pytest", passed=12))
+    commands.are_taken = anyio.Event()
+    llm = ScriptedLLM(say("All tests pass."))
+    hook = ClosingHook(commands.receipts, "report", wait_s=0)
+    async with session_in(tmp_path, llm, hooks=[commands, hook]) as session:
+        last, _ = await ended(session)
+
+    assert last.verification is None
 
 
 async def test_tests_in_a_copy_of_the_workspace_show_nothing(tmp_path: Path) -> None:

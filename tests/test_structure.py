@@ -170,6 +170,7 @@ PROGRAM_PLACES = (
     "system",
     "capabilities/environment",
     "capabilities/packages",
+    "capabilities/receipts",
     "capabilities/shell",
     "permissions/sandbox_questions.py",
     "python_environments",

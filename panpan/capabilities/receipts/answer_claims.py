@@ -5,7 +5,7 @@ Phrases are English.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Literal, TypeAlias
 
@@ -108,7 +108,8 @@ _QUALIFIER = r"(?P<qualifier>(?:(?!(?:and|that|so|all|the|now|then|since|because
 _TESTS = (
     r"\b(?P<all>100\s?%)\s+(?:of\s+(?:the\s+)?tests\s+)?pass(?:es|ed|ing)?\b",
     rf"\b(?:{_EVERY}\s+)?(?:{_COUNT}\s+)?{_QUALIFIER}{_NOUN}{_WHERE}\s+{_ADVERBS}{_PASS}",
-    rf"\b(?:pass(?:es|ed|ing)|pass(?=\s+all))\s+{_EVERY}\s+(?:{_COUNT}\s+)?{_QUALIFIER}{_NOUN}\b{_WHERE}(?!\s+(?:to|as|into|through|on|folder|directory|files?)\b)",
+    rf"\b(?:pass(?:es|ed|ing)|pass(?=\s+all))\s+{_EVERY}\s+(?:{_COUNT}\s+)?{_QUALIFIER}{_NOUN}\b{_WHERE}"
+    r"(?!\s+(?:to|as|into|through|on|folder|directory|files?)\b)",
     rf"\b(?:{_EVERY}\s+)?{_COUNT}\s+(?:(?:tests?\s+)?{_ADVERBS}pass(?:es|ed|ing)?\b)",
     r"\b(?P<all>everything|it all|all)\s+(?:is\s+|are\s+|now\s+|still\s+)*(?:passes|passed|passing|green)\b",
     rf"\b{_NOUN}\W{{0,6}}(?:✅|✓|✔|🟢)",
@@ -175,27 +176,48 @@ _CLEAN = (
 _COMMAND = (
     rf"`(?P<command>[^`\n]{{1,120}})`,?\s+(?:which\s+|and\s+it\s+)?(?:command\s+|check\s+|script\s+)?{_ADVERBS}{_CLEAN}",
     rf"\b(?P<command>(?:{_TOOLS})(?:\s+check)?)\s+{_ADVERBS}{_CLEAN}",
-    rf"\b(?:lint\w*|type\s?checks?|(?P<command>{_TOOLS}))\W{{1,6}}(?:✅|✓|✔|🟢|no\s+(?:errors?|issues?|problems?|warnings?)\b|clean\b)",
+    rf"\b(?:lint\w*|type\s?checks?|(?P<command>{_TOOLS}))\W{{1,6}}"
+    r"(?:✅|✓|✔|🟢|no\s+(?:errors?|issues?|problems?|warnings?)\b|clean\b)",
     rf"\b(?:type[- ]?check(?:ing|s|er)?|lint(?:ing|er|s)?|formatting|CI|pipeline)\s+(?:checks?\s+)?{_ADVERBS}{_CLEAN}",
 )
 
 
+_HINTS: Mapping[ClaimKind, str] = {
+    "tests": r"test|suite|spec|pass|green|\bnox\b|\btox\b|✅|✓|✔|🟢",
+    "build": "buil[dt]|compil",
+    "command": rf"`|{_TOOLS}|lint|type|format|\bci\b|pipeline",
+    "other": (
+        "work|run|test|train|verif|confirm|valid|check|reproduc|replicat|match|agree|consistent|identical|in line|"
+        "within|fast|quick|speed|memory|efficient|time|latency|duration|behav|everything|regression|functional|production"
+    ),
+}
+"""Words of which each claim of a kind has at least one. Answers without them are most of the short ones."""
+
+
 @cache
-def _patterns() -> Sequence[tuple[ClaimKind, re.Pattern[str]]]:
-    """Return the patterns of all claims; compiling them takes longer than most answers do."""
-    of_kinds: Sequence[tuple[ClaimKind, Sequence[str]]] = (
-        ("tests", (*_TESTS, _TEST_FILE)),
-        ("build", _BUILD),
-        ("command", _COMMAND),
-        ("other", _OTHER),
-    )
-    return [(kind, re.compile(pattern, re.IGNORECASE)) for kind, patterns in of_kinds for pattern in patterns]
+def _hint(kind: ClaimKind) -> re.Pattern[str]:
+    return re.compile(_HINTS[kind], re.IGNORECASE)
+
+
+@cache
+def _patterns(kind: ClaimKind) -> Sequence[re.Pattern[str]]:
+    """Return the patterns of a kind of claims; compiling them takes longer than looking for them."""
+    patterns = {"tests": (*_TESTS, _TEST_FILE), "build": _BUILD, "command": _COMMAND, "other": _OTHER}[kind]
+    return [re.compile(pattern, re.IGNORECASE) for pattern in patterns]
+
+
+def _found_in(sentence: str) -> Iterator[tuple[ClaimKind, re.Match[str]]]:
+    for kind in _HINTS:
+        if _hint(kind).search(sentence):
+            for pattern in _patterns(kind):
+                yield from ((kind, match) for match in pattern.finditer(sentence))
 
 
 _HEDGE = compile_late(
     r"(?i:\b(?:if|once|when|whenever|until|unless|whether|before|ensure|ensures|make\s+sure|makes\s+sure|so\s+that|"
     r"should|would|could|might|may|must|will|need\s+to|needs\s+to|want|expect\w*|hope\w*|assum\w+|check\s+that|"
-    r"see\s+(?:if|that)|let\s+me|please|(?:to|can)\s+(?:now\s+)?(?:verify|confirm|check|see)|going\s+to|cannot|unable|yet\s+to|fails?\s+to)\b|"
+    r"see\s+(?:if|that)|let\s+me|please|(?:to|can)\s+(?:now\s+)?(?:verify|confirm|check|see)|"
+    r"going\s+to|cannot|unable|yet\s+to|fails?\s+to)\b|"
     r"\b(?:not|never|nor|except)\s+(?:\w+\s+)?$|\bno\s+$|"
     r"(?:\b(?:not|never|cannot)|n't)\s+(?:\w+\s+){0,2}(?:run|ran|verif\w+|check\w*|confirm\w*|test(?:ed)?|sure|"
     r"certain|know|claim|say|mean|guarantee|able)\b)"
@@ -212,17 +234,16 @@ def _claims_of_sentence(sentence: str) -> Iterator[AnswerClaim]:
     tells_failures = _TELLS_FAILURES.search(sentence) is not None
     taken: list[tuple[int, int]] = []
     found: list[tuple[int, AnswerClaim]] = []
-    for kind, pattern in _patterns():
-        for match in pattern.finditer(sentence):
-            begin, end = match.span()
-            if any(begin < other_end and other_begin < end for other_begin, other_end in taken):
-                continue
-            taken.append((begin, end))
-            said_before = sentence[: max(begin, match.end("qualifier") if "qualifier" in match.groupdict() else 0)]
-            if _HEDGE.search(said_before) or _AFTER.search(sentence[end:]):
-                continue
-            if (claim := _claim(kind, match)) is not None and not (tells_failures and claim.is_count):
-                found.append((begin, claim))
+    for kind, match in _found_in(sentence):
+        begin, end = match.span()
+        if any(begin < other_end and other_begin < end for other_begin, other_end in taken):
+            continue
+        taken.append((begin, end))
+        said_before = sentence[: max(begin, match.end("qualifier") if "qualifier" in match.groupdict() else 0)]
+        if _HEDGE.search(said_before) or _AFTER.search(sentence[end:]):
+            continue
+        if (claim := _claim(kind, match)) is not None and not (tells_failures and claim.is_count):
+            found.append((begin, claim))
     yield from (claim for _, claim in sorted(found, key=lambda one: one[0]))
 
 

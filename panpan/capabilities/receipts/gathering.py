@@ -22,8 +22,10 @@ from panpan.errors import PanpanError
 from panpan.file_trees.listed_files import list_files
 from panpan.receipts.receipt import Receipt
 
-_MOST_RUNS = 100
-"""Most commands whose inputs are looked at."""
+_MOST_RUNS = 40
+"""Most commands whose inputs are looked at; where reads cannot be seen, each look goes through the workspace."""
+_MOST_NEWS = 10
+"""The same where the answer claims nothing that they could show."""
 
 
 async def gather(
@@ -49,7 +51,7 @@ async def gather(
         for receipt, earlier in newest
         if is_any
         or (_shows_something(receipt, earlier) and (is_all or _is_news(here[receipt.id], receipts.turn, told)))
-    ][-_MOST_RUNS:]
+    ][-(_MOST_RUNS if is_all or is_any else _MOST_NEWS) :]
     if not chosen:
         return SessionEvidence((), now=now)
     top = str(receipts.root)

@@ -10,6 +10,7 @@ import panpan.batch
 from panpan.batch.attempts.kept_output import KeptOutput
 from panpan.batch.definition.campaign import Campaign
 from panpan.batch.definition.expansion import expand
+from panpan.batch.faces.attaching import attach
 from panpan.batch.store.records import Stopped, Task
 from panpan.errors import ConfigError
 from panpan.receipts.receipt import Receipt
@@ -106,6 +107,15 @@ async def test_command_that_was_killed_begins_again_from_new_files(tmp_path: Pat
     assert (result.status, result.tries, runs.output) == ("passed", 2, "new\n")
 
 
+async def test_attach_shows_the_output_and_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = Commands(tmp_path, "printf 'one\\ntwo'; exit 3")
+    await runs.result()
+
+    assert await attach(runs.campaign, "first") == 0
+
+    assert capsys.readouterr().out == "one\ntwo\n--- failed, ended by exit\n--- command: exit code 3\n"
+
+
 async def test_receipts_of_earlier_campaigns_are_read(tmp_path: Path) -> None:
     runs = Commands(tmp_path, "echo hello")
     result = await runs.result()
@@ -158,6 +168,7 @@ def test_tasks_with_prompts_keep_their_ids_and_lines(tmp_path: Path) -> None:
         ({}, "there is no prompt and no command; write one of the two"),
         ({"prompt": "p", "command": "true"}, "there is a prompt and a command; make two tasks of them"),
         ({"prompt": "p", "timeout_s": 5.0}, "timeout_s is for a command, and the task has a prompt; remove it"),
+        ({"command": "x" * 130_000}, "has 130,000 bytes; at most 120,000"),
         ({"command": "true", "verify": "true"}, "verify is for a prompt, and the exit code decides"),
     ],
 )

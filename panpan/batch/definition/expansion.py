@@ -171,6 +171,7 @@ def _task(campaign: Campaign, written: WrittenTask, axes: Axes, of_file: Mapping
         verify = _filled_line(verify, {**values, **in_command}, written.place, "verify")
     if command is not None:
         command = _filled_line(command, values, written.place, "command")
+        _require_word(command.command, f"{written.place}: command")
     chosen = axes.get("model", campaign.model)
     model = None if chosen is None else value_text(chosen)
     files = tuple(written.files)

@@ -73,6 +73,18 @@ async def test_submodule_becomes_a_link(folder: Path) -> None:
     assert "libs/other" in (await look(folder)).linked
 
 
+async def test_folder_that_a_repository_ignores_is_in_none(folder: Path) -> None:
+    make_repository(folder.parent / "outer", {".gitignore": "paper/\n"})
+    inner = folder.parent / "outer" / "paper"
+    put(inner, "run.py", "1")
+    one = await look(inner)
+    put(inner, "run.py", "22")
+    other = await look(inner)
+
+    assert (one.commit, one.is_changed) == ("", True)
+    assert one.identity != other.identity
+
+
 async def test_folder_without_git_has_no_commit(folder: Path) -> None:
     put(folder, "run.py", "1")
     put(folder, "data/a", "1")

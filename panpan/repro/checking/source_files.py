@@ -59,9 +59,9 @@ async def look_at_source(folder: Path, results: Path, data: Sequence[str]) -> So
     """
     own = [str(results.relative_to(folder))] if is_below(results, folder) else []
     try:
-        is_repository = repository_around(folder) is not None
-        listed = await list_files(folder) if is_repository else WorkTreeFiles(())
-        if not listed.files:
+        listed = await list_files(folder) if repository_around(folder) is not None else WorkTreeFiles(())
+        is_repository = bool(listed.files)  # else it is in none, or in one that ignores it
+        if not is_repository:
             listed = await to_thread.run_sync(walked_files, folder, _is_below_any(own))
         commit, changed = await _commit_of(folder, own) if is_repository else ("", True)
     except ToolError as error:

@@ -102,6 +102,7 @@ async def test_second_check_runs_nothing_again(paper: CheckedPaper) -> None:
     second = await paper.judged(claim("a", "2.1"), claim("b", "2.0"))
 
     assert (first.verdict, begun) == ("reproduced", 1)
+    assert "1 of 1 ran before, with the same files" in paper.told
     assert second.runs[0].receipt == first.runs[0].receipt
 
 

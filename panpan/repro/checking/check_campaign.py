@@ -140,6 +140,8 @@ class CheckCampaigns:
         if self._known is None:
             self._known = await to_thread.run_sync(self._passed_before)
         wanted = {run.key: run for run in runs}
+        if earlier := sum(key in self._known for key in wanted):
+            self._notify(f"{earlier:,} of {len(wanted):,} ran before, with the same files")
         for gpus in sorted({run.gpus for run in wanted.values()}):
             missing = [run for key, run in wanted.items() if run.gpus == gpus and key not in self._known]
             if missing:

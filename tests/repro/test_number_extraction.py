@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from panpan.repro.checking.extraction import find_numbers
 from panpan.repro.checking.found import Found
-from panpan.repro.checking.result_files import number_in_csv, number_in_json
+from panpan.repro.checking.result_files import numbers_in_csv, numbers_in_json
 from panpan.repro.claims.claim import Extract
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 
@@ -108,7 +108,8 @@ NUMBERS = st.floats(-1e9, 1e9).map(repr) | st.integers(-(10**9), 10**9).map(str)
 
 @given(NUMBERS, st.lists(st.sampled_from(["a", "b.c", "0", "é"]), max_size=4))
 def test_json_number_is_found_as_it_is_written(number: str, keys: Sequence[str]) -> None:
-    assert number_in_json(text_with(keys, number), "m.json", ".".join(keys)).number == number
+    (one,) = numbers_in_json(text_with(keys, number), "m.json", [".".join(keys)])
+    assert one.number == number
 
 
 def text_with(keys: Sequence[str], number: str) -> bytes:
@@ -120,13 +121,15 @@ def text_with(keys: Sequence[str], number: str) -> bytes:
 def test_csv_number_is_found_in_its_row(numbers: Sequence[str], delimiter: str) -> None:
     rows = [f"row {at}{delimiter}{number}" for at, number in enumerate(numbers)]
     data = "\r\n".join([f"name{delimiter}value", *rows]).encode()
-    for at, number in enumerate(numbers):
-        extract = Extract.model_validate({"csv": "t.csv", "where": {"name": f"row {at}"}, "column": "value"})
-        assert number_in_csv(data, "t.csv", extract).number == number
+    extracts = [
+        Extract.model_validate({"csv": "t.csv", "where": {"name": f"row {at}"}, "column": "value"})
+        for at in range(len(numbers))
+    ]
+    assert [one.number for one in numbers_in_csv(data, "t.csv", extracts)] == numbers
 
 
 @given(st.binary(max_size=60), st.text(max_size=5))
 def test_any_file_ends_in_a_number_or_a_problem(data: bytes, at: str) -> None:
     extract = Extract.model_validate({"csv": "t.csv", "column": "a"})
-    for one in (number_in_json(data, "m.json", at), number_in_csv(data, "t.csv", extract)):
+    for one in (*numbers_in_json(data, "m.json", [at]), *numbers_in_csv(data, "t.csv", [extract])):
         assert bool(one.number) != bool(one.problem)

@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from panpan.errors import ToolError
 from panpan.repro.checking.found import Found, number_in, quoted
-from panpan.repro.checking.result_files import number_in_csv, number_in_json
+from panpan.repro.checking.result_files import numbers_in_csv, numbers_in_json
 from panpan.repro.claims.claim import Extract
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.read_file import read_regular_file
@@ -26,16 +26,16 @@ _MAX_BYTES = 20_000_000
 _WITHIN_S = 10.0
 _WORKER = "panpan.repro.checking.pattern_worker"
 _MAX_ANSWER_BYTES = 10_000_000
+_END_CHARS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
-    """A pattern to look for in a text."""
+class _Text:
+    """A text in which patterns are looked for."""
 
-    pattern: str
     text: str
     name: str
-    """Name of the text, for problems."""
+    """For problems."""
 
 
 async def find_numbers(
@@ -50,32 +50,29 @@ async def find_numbers(
         sandbox: For the process that looks for patterns.
         within_s: Most seconds for one pattern.
     """
-    prepared = await to_thread.run_sync(_prepared, extracts, folder, output)
-    searches = [one for one in prepared if isinstance(one, _Search)]
-    found = iter(await _search(searches, sandbox, within_s))
-    return [next(found) if isinstance(one, _Search) else one for one in prepared]
+    by_file: dict[tuple[str, str], list[int]] = {}
+    for index, extract in enumerate(extracts):
+        by_file.setdefault((extract.kind, extract.path), []).append(index)
+    found: dict[int, Found] = {}
+    for (_, name), indexes in by_file.items():  # one after the other, so that only one file is in memory
+        wanted = [extracts[index] for index in indexes]
+        read = await to_thread.run_sync(_prepared, wanted, name, folder, output)
+        numbers = await _search(read, wanted, sandbox, within_s) if isinstance(read, _Text) else read
+        found |= zip(indexes, numbers, strict=True)
+    return [found[index] for index in range(len(extracts))]
 
 
-def _prepared(extracts: Sequence[Extract], folder: Path, output: Path) -> Sequence[Found | _Search]:
-    """Read the files, each once; answer what needs no pattern."""
-    files: dict[str, bytes | Found] = {}
-    made: list[Found | _Search] = []
-    for extract in extracts:
-        name = extract.path
-        if name not in files:
-            files[name] = _read(folder, name) if name else _read_output(output)
-        data = files[name]
-        made.append(data if isinstance(data, Found) else _one(extract, data, clean_line(name)))
-    return made
-
-
-def _one(extract: Extract, data: bytes, name: str) -> Found | _Search:
-    if extract.json_file is not None:
-        return number_in_json(data, name, extract.at or "")
-    if extract.csv is not None:
-        return number_in_csv(data, name, extract)
-    text = without_controls(data.decode("utf-8", errors="replace"))
-    return _Search(extract.output or extract.match or "", text, name or "the output")
+def _prepared(extracts: Sequence[Extract], name: str, folder: Path, output: Path) -> Sequence[Found] | _Text:
+    """Return the numbers of one file, or its text if patterns have to find them."""
+    data = _read(folder, name) if name else _read_output(output)
+    if isinstance(data, Found):
+        return [data] * len(extracts)
+    shown = clean_line(name)
+    if extracts[0].kind == "json":
+        return numbers_in_json(data, shown, [extract.at or "" for extract in extracts])
+    if extracts[0].kind == "csv":
+        return numbers_in_csv(data, shown, extracts)
+    return _Text(without_controls(data.decode("utf-8", errors="replace")), shown or "the output")
 
 
 def _read(folder: Path, name: str) -> bytes | Found:
@@ -106,41 +103,42 @@ def _read_output(path: Path) -> bytes | Found:
         return Found(problem=f"the output cannot be read: {clean_line(str(error))}")
 
 
-async def _search(searches: Sequence[_Search], sandbox: CommandSandbox, within_s: float) -> Sequence[Found]:
+async def _search(
+    text: _Text, extracts: Sequence[Extract], sandbox: CommandSandbox, within_s: float
+) -> Sequence[Found]:
     """Look for patterns. One that takes too long costs its worker; another one goes on with the rest."""
+    patterns = [extract.output or extract.match or "" for extract in extracts]
     found: list[Found] = []
-    while len(found) < len(searches):
-        rest = searches[len(found) :]
-        answers, problem = await _asked(rest, sandbox, within_s)
-        found += [_result(search, answer) for search, answer in zip(rest, answers, strict=False)]
+    while len(found) < len(patterns):
+        rest = patterns[len(found) :]
+        answers, problem = await _asked(text, rest, sandbox, within_s)
+        found += [_result(text, pattern, answer) for pattern, answer in zip(rest, answers, strict=False)]
         if len(answers) < len(rest):
             found.append(Found(problem=problem))
     return found
 
 
-async def _asked(searches: Sequence[_Search], sandbox: CommandSandbox, within_s: float) -> tuple[list[object], str]:
+async def _asked(
+    text: _Text, patterns: Sequence[str], sandbox: CommandSandbox, within_s: float
+) -> tuple[Sequence[object], str]:
     """Return the answers of a worker as far as it came, and the problem with the next."""
-    indexes: dict[str, int] = {}
-    jobs = [(indexes.setdefault(search.text, len(indexes)), search.pattern) for search in searches]
-    told = json.dumps({"texts": list(indexes), "jobs": jobs}).encode()
+    told = json.dumps({"text": text.text, "patterns": patterns}).encode()
     try:
         ended = await run_parser(_WORKER, (), told, sandbox, max_bytes=_MAX_ANSWER_BYTES, within_s=within_s)
     except ToolError as error:
         return [], f"patterns cannot be looked for: {clean_line(str(error))}"
     *lines, _ = ended.stdout.split(b"\n")  # what comes behind the last line feed was cut off
-    answers = [json.loads(line) for line in lines[: len(searches)]]
-    pattern = quoted(searches[min(len(answers), len(searches) - 1)].pattern)
+    answers = [json.loads(line) for line in lines[: len(patterns)]]
+    pattern = quoted(patterns[min(len(answers), len(patterns) - 1)])
     return answers, f"the pattern {pattern} takes more than {within_s:g} s or too much memory; make it simpler"
 
 
-def _result(search: _Search, answer: object) -> Found:
+def _result(text: _Text, pattern: str, answer: object) -> Found:
     if not isinstance(answer, str):
-        return Found(
-            problem=f"{search.name} has nothing that fits the pattern {quoted(search.pattern)}{_end_of(search)}"
-        )
-    return number_in(answer, f"the match of {quoted(search.pattern)} in {search.name}")
+        return Found(problem=f"{text.name} has nothing that fits the pattern {quoted(pattern)}{_end_of(text.text)}")
+    return number_in(answer, f"the match of {quoted(pattern)} in {text.name}")
 
 
-def _end_of(search: _Search) -> str:
-    last = next((line for line in reversed(search.text[-10_000:].split("\n")) if line.strip()), "")
+def _end_of(text: str) -> str:
+    last = next((line for line in reversed(text[-_END_CHARS:].split("\n")) if line.strip()), "")
     return f"; it ends with {quoted(last)}" if last else "; it is empty"

@@ -1,7 +1,7 @@
-"""Program that searches texts for patterns, in a process of its own: a stranger's pattern may take forever.
+"""Program that searches a text for patterns, in a process of its own: a stranger's pattern may take forever.
 
-`python -m panpan.repro.checking.pattern_worker` reads a JSON object from its input: `texts`, and `jobs`, each the index
-of a text and a pattern. It prints a JSON line for each job as soon as it is done: the group of the last match, or null.
+`python -m panpan.repro.checking.pattern_worker` reads a JSON object with `text` and `patterns`. It prints a JSON line
+for each pattern as soon as it is done: the group of the last match, or null.
 """
 
 import json
@@ -20,10 +20,10 @@ def last_match(pattern: str, text: str) -> str | None:
 
 
 def main() -> None:
-    """Do the jobs."""
+    """Search for all patterns."""
     given = json.load(sys.stdin)
-    for index, pattern in given["jobs"]:
-        sys.stdout.write(f"{json.dumps(last_match(pattern, given['texts'][index]))}\n")
+    for pattern in given["patterns"]:
+        sys.stdout.write(f"{json.dumps(last_match(pattern, given['text']))}\n")
         sys.stdout.flush()
 
 

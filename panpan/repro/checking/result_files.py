@@ -21,30 +21,35 @@ class _Literal(str):
     __slots__ = ()
 
 
-def number_in_json(data: bytes, name: str, at: str) -> Found:
-    """Return the number at a place in a JSON file.
+def numbers_in_json(data: bytes, name: str, places: Sequence[str]) -> Sequence[Found]:
+    """Return the numbers at some places in a JSON file.
 
     Args:
         data: The file.
         name: Its name, for problems.
-        at: Keys and indexes with dots between them; a key may have dots in it. Empty: the file is the number.
+        places: Keys and indexes with dots between them; a key may have dots in it. Empty: the file is the number.
     """
     try:
-        text = data.decode("utf-8-sig")
-        value = json.loads(text, parse_int=_Literal, parse_float=_Literal, parse_constant=_Literal)
+        value = json.loads(data.decode("utf-8-sig"), parse_int=_Literal, parse_float=_Literal, parse_constant=_Literal)
     except UnicodeDecodeError:
-        return Found(problem=f"{name} is not UTF-8")
+        problem = f"{name} is not UTF-8"
     except json.JSONDecodeError as error:
-        return Found(problem=f"{name}:{error.lineno}: is not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}")
+        problem = f"{name}:{error.lineno}: is not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
     except RecursionError:
-        return Found(problem=f"{name} is nested too deeply")
+        problem = f"{name} is nested too deeply"
+    else:
+        return [_number_at(value, name, at) for at in places]
+    return [Found(problem=problem)] * len(places)
+
+
+def _number_at(value: Any, name: str, at: str) -> Found:
     parts, done = at.split(".") if at else [], 0
     while done < len(parts):
         length, inner = _step(value, parts[done:])
         if not length:
-            return Found(problem=f"{name} has no {at}: {_inside(value, '.'.join(parts[:done]))}")
+            return Found(problem=f"{name} has no {clean_line(at)}: {_inside(value, '.'.join(parts[:done]))}")
         value, done = inner, done + length
-    place = f"{name}: {at}" if at else name
+    place = f"{name}: {clean_line(at)}" if at else name
     if isinstance(value, str):
         return number_in(value, place)
     kind = {dict: "a table", list: "a list", bool: "true or false"}.get(type(value), "null")
@@ -72,40 +77,45 @@ def _inside(value: Any, place: str) -> str:
     return f"{where} is no table"
 
 
-def number_in_csv(data: bytes, name: str, extract: Extract) -> Found:
-    """Return the number in a column of the row that `where` chooses.
+def numbers_in_csv(data: bytes, name: str, extracts: Sequence[Extract]) -> Sequence[Found]:
+    """Return the numbers in columns of the rows that `where` chooses.
 
     Args:
         data: The file. Its first line names the columns; commas, semicolons or tabs part them.
         name: Its name, for problems.
-        extract: The row and the column.
+        extracts: The rows and columns.
     """
     try:
         text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return Found(problem=f"{name} is not UTF-8")
-    head = text.partition("\n")[0]
-    delimiter = max(_DELIMITERS, key=head.count)
-    try:
+        delimiter = max(_DELIMITERS, key=text.partition("\n")[0].count)
         lines = [row for row in csv.reader(StringIO(text, newline=""), delimiter=delimiter) if row]
+    except UnicodeDecodeError:
+        problem = f"{name} is not UTF-8"
     except csv.Error as error:
-        return Found(problem=f"{name} is not valid CSV: {error}")
-    if not lines:
-        return Found(problem=f"{name} is empty")
+        problem = f"{name} is not valid CSV: {error}"
+    else:
+        problem = "" if lines else f"{name} is empty"
+    if problem:
+        return [Found(problem=problem)] * len(extracts)
     columns = [column.strip() for column in lines[0]]
+    rows = [dict(zip(columns, line, strict=False)) for line in lines[1:]]
+    return [_number_in_row(columns, rows, name, extract) for extract in extracts]
+
+
+def _number_in_row(columns: Sequence[str], rows: Sequence[Mapping[str, str]], name: str, extract: Extract) -> Found:
     assert extract.column is not None, "the rules of claims.toml require it"
     for column in (extract.column, *extract.where):
         if columns.count(column) != 1:
             how = "several columns" if column in columns else "no column"
             return Found(problem=f"{name} has {how} {quoted(column)}; it has {named(columns)}")
-    rows = [row for one in lines[1:] if _is_meant(row := dict(zip(columns, one, strict=False)), extract.where)]
+    meant = [row for row in rows if _is_meant(row, extract.where)]
     wanted = ", ".join(f"{clean_line(key)} = {clean_line(value)}" for key, value in extract.where.items())
-    if len(rows) != 1:
+    if len(meant) != 1:
         which = f" with {wanted}" if wanted else ""
-        advice = "" if not rows else "; choose one with where"
-        return Found(problem=f"{name} has {f'{len(rows):,} rows' if rows else 'no row'}{which}{advice}")
+        advice = "; choose one with where" if meant else ""
+        return Found(problem=f"{name} has {f'{len(meant):,} rows' if meant else 'no row'}{which}{advice}")
     place = f"{name}: {clean_line(extract.column)}{f' with {wanted}' if wanted else ''}"
-    return number_in(rows[0].get(extract.column, ""), place)
+    return number_in(meant[0].get(extract.column, ""), place)
 
 
 def _is_meant(row: Mapping[str, str], where: Mapping[str, str]) -> bool:

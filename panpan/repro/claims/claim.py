@@ -127,6 +127,11 @@ class Extract(Table):
     """Factor from the number that is found to the unit of the claim, such as 100 for percent."""
 
     @property
+    def kind(self) -> Literal["json", "csv", "text"]:
+        """Kind of place: a JSON or CSV file, or a text in which a pattern is looked for."""
+        return "json" if self.json_file is not None else "csv" if self.csv is not None else "text"
+
+    @property
     def path(self) -> str:
         """File that it reads, relative to the folder of the run; empty for what the command printed."""
         return self.json_file or self.csv or self.file or ""

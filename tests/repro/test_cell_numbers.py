@@ -35,6 +35,7 @@ from panpan.repro.papers.cell_numbers import CellNumber, is_several_numbers, rea
         ("3.4e-4", CellNumber("3.4e-4")),
         ("92.0*", CellNumber("92.0")),
         ("92.0†‡", CellNumber("92.0")),
+        ("1.234*** (0.012)", CellNumber("1.234", aside="0.012")),
         ("82.7^{1}", CellNumber("82.7")),
         ("82.7^{a,b}", CellNumber("82.7")),
         ("**83.1**", CellNumber("83.1")),

@@ -42,6 +42,12 @@ def test_caption_in_a_paragraph_names_the_table() -> None:
     assert (table.name, table.caption) == ("Table 2", "Table 2: Errors.")
 
 
+def test_brackets_in_the_row_below_belong_to_numbers() -> None:
+    text = "| m | A | B |\n|---|---|---|\n| Slope | 1.2** | 3 |\n| | (0.1) | |\n| N | 10 | 20 |\n"
+    (table,) = markdown_tables(text).tables
+    assert numbers_of(table) == {"Slope": ("1.2** (0.1)", "3"), "N": ("10", "20")}
+
+
 def test_captions_below_tables_are_their_own() -> None:
     table = "<table><tr><th>m<th>e</tr><tr><td>a<td>{}</tr></table><p>Table {}: Errors.</p>"
     found = html_tables(

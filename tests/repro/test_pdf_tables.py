@@ -199,6 +199,37 @@ def test_sizes_above_a_rule_are_heads() -> None:
     assert numbers_of(table) == {"Mean": ("1.5", "2.5", "3.5"), "Huber": ("4.5", "5.5", "6.5")}
 
 
+def test_note_below_a_table_is_no_label() -> None:
+    page = Page()
+    page.text(100, 80, "Table 1: Results.", 9)
+    page.table([110, 235, 285], 98, [["Method", "A", "B"], ["Mean", "1.5", "2.5"], ["Huber", "3.5", "4.5"]])
+    page.text(110, 134, "^{a} trained on four machines for 300 epochs", 7)
+    (table,) = tables_of(page)
+    assert [row.label for row in table.rows] == ["Mean", "Huber"]
+
+
+def test_brackets_below_numbers_belong_to_them() -> None:
+    page = Page()
+    page.text(100, 80, "Table 1: Estimates (standard errors in parentheses).", 9)
+    rows = [["", "(1)", "(2)"], ["Slope", "1.234**", "-0.98"], ["", "(0.012)", "(0.034)"], ["N", "1,024", "2,048"]]
+    page.table([110, 235, 305], 98, rows)
+    (table,) = tables_of(page)
+    assert table.columns == ("(1)", "(2)")
+    assert numbers_of(table) == {"Slope": ("1.234** (0.012)", "-0.98 (0.034)"), "N": ("1,024", "2,048")}
+
+
+def test_caption_goes_on_over_full_lines() -> None:
+    page = Page()
+    first = "Table 2: Mean absolute error in seconds of all methods on the test sets that we used, over 5 seeds; it is"
+    page.text(60, 80, first, 9)
+    page.text(60, 91, "lower for better methods.", 9)
+    page.table([160, 280, 340], 109, [["Method", "A", "B"], ["Mean", "1.5", "2.5"]])
+    page.prose(60, 160, 490, 8)
+    (table,) = tables_of(page)
+    assert table.caption.endswith("over 5 seeds; it is lower for better methods.")
+    assert table.columns == ("A", "B")
+
+
 def test_second_head_begins_another_table() -> None:
     page = Page()
     page.text(100, 80, "Table 1: Results.", 9)

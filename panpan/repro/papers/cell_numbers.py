@@ -12,7 +12,8 @@ _BLANKS = "\u00a0\u2009\u202f\u2007\u200a"
 _MARKS = "*†‡§¶#↑↓▲▼△▽★☆✓°"
 _NAME = compile_late(r"[A-Za-z]\d")
 """Part of names such as `X86`."""
-_BARE_SCRIPT = r"[\^_]\{[^{}]*\}"
+_BARE_SCRIPT = compile_late(r"[\^_]\{[^{}]*\}")
+_INNER_MARKS = compile_late(r"[*†‡§]+\s*(?=[(\[±])")
 _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
 _POWER = compile_late(r"(?a)\s*[\u00d7x·*]\s*10\s*(?:\^\{\s*([-+]?\d{1,2})\s*[^\d{}]?\}|\^\s*([-+]?\d{1,2}))")
 _LONE_POWER = compile_late(r"(?a)(?<![\d.,])10\^\{\s*([-+]?\d{1,2})\s*[^\d{}]?\}")
@@ -87,6 +88,12 @@ def has_numbers(cell: str) -> bool:
     return read_cell(cell) is not None or is_several_numbers(cell)
 
 
+def is_in_brackets(cell: str) -> bool:
+    """True if a cell is one number in brackets, as standard errors stand below estimates."""
+    text = _plain(cell)
+    return text.startswith("(") and text.endswith(")") and read_cell(text) is not None
+
+
 def is_words(cell: str) -> bool:
     """True if a cell holds words: neither numbers, nor a sign that there is none."""
     return not is_blank(cell) and not has_numbers(cell)
@@ -107,5 +114,5 @@ def _plain(cell: str) -> str:
 
 def _without_marks(text: str) -> str:
     """Return text without raised and lowered marks, and signs of footnotes and of better or worse."""
-    bare = compile_late(_BARE_SCRIPT).sub("", text)
+    bare = _INNER_MARKS.sub(" ", _BARE_SCRIPT.sub("", text))
     return bare.strip().strip(_MARKS).strip()

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from panpan.repro.papers.cell_numbers import has_numbers, is_blank, is_words
-from panpan.repro.papers.paper_table import MAX_COLUMNS, MAX_ROWS, PaperTable, row_of, table_of
+from panpan.repro.papers.cell_numbers import has_numbers, is_blank, is_in_brackets, is_words
+from panpan.repro.papers.paper_table import MAX_COLUMNS, MAX_ROWS, PaperTable, Row, row_of, table_of
 from panpan.types.dataclass import dataclass
 
 _MAX_LABEL_COLUMNS = 4
@@ -40,7 +40,7 @@ def table_of_grid(
     labels = _label_columns(body)
     width = max(map(len, grid))
     numeric = [column for column in range(width) if column not in labels]
-    rows = []
+    rows: list[Row] = []
     group = ""
     for line in body:
         texts = [cell.text if cell else "" for cell in line]
@@ -50,11 +50,20 @@ def table_of_grid(
             group = next(filter(None, texts))  # a line over all columns that names the rows below it
         if not any(map(has_numbers, cells)) or len({id(cell) for cell in line if cell}) == 1:
             continue
+        if rows and not label and all(is_in_brackets(cell) for cell in cells if cell):
+            rows[-1] = _with_spreads(rows[-1], cells)
+            continue
         quote = " | ".join(text for text in (label, *cells) if text)
         rows.append(row_of(" / ".join(filter(None, (group, label))), cells, quote))
     columns = [_head_of(head, column) for column in numeric]
     used = [i for i in range(len(columns)) if any(has_numbers(row.cells[i]) for row in rows if i < len(row.cells))]
     return table_of(name, caption, None, columns, rows) if used else None
+
+
+def _with_spreads(row: Row, below: Sequence[str]) -> Row:
+    """Return a row with the numbers in brackets that stand below its own."""
+    cells = [" ".join(filter(None, both)) for both in zip(row.cells, below, strict=False)]
+    return row_of(row.label, cells, f"{row.quote} | {' | '.join(filter(None, below))}")
 
 
 def _spread(lines: Sequence[Sequence[GridCell]]) -> list[list[GridCell | None]]:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from statistics import median
 
 from panpan.documents.read_words import Rule
-from panpan.repro.papers.cell_numbers import has_numbers, is_blank, is_words
+from panpan.repro.papers.cell_numbers import has_numbers, is_blank, is_in_brackets, is_words
 from panpan.repro.papers.paper_table import PaperTable, Row, row_of, table_of
 from panpan.repro.papers.pdf_lines import LineCell, TextLine
 from panpan.types.dataclass import dataclass
@@ -29,6 +29,14 @@ class _Column:
     def overlap(self, cell: LineCell) -> float:
         """Return the width that a cell shares with it; below 0 the distance."""
         return min(self.right, cell.right) - max(self.left, cell.left)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measures:
+    row_gap: float
+    """Usual distance of the lines of the table."""
+    label_end: float
+    """Left edge of the first column of numbers."""
 
 
 @dataclass(slots=True)
@@ -197,6 +205,12 @@ def _is_head_of_numbers(
     following = [other for other in lines[index + 1 :] if _is_row(other)]
     labelled = sum(any(c.is_label and c.overlap(other.cells[0]) > 0 for c in columns) for other in following)
     cells = line.cells[1:] if has_label else line.cells
+    if (
+        following
+        and not has_label
+        and all(is_in_brackets(cell.text) and cell.text.strip("()").isdigit() for cell in cells)
+    ):
+        return True  # numbers of models, such as (1) and (2)
     if not following or not all(cell.text.strip("%@=kKMGBn ").isdigit() for cell in cells):
         return False
     if not has_label:
@@ -276,7 +290,8 @@ def _rows(body: Sequence[TextLine], columns: Sequence[_Column], rules: Sequence[
     """Return the rows with numbers; lines without numbers become part of a label, or name the group of rows."""
     rows: list[_GridRow] = []
     gaps = [after.y - before.y for before, after in pairwise(body)]
-    usual = median(gaps) if gaps else 0.0
+    label_end = min((column.left for column in columns[1:] if not column.is_label), default=columns[-1].right)
+    measures = _Measures(median(gaps) if gaps else 0.0, label_end)
     waiting: list[TextLine] = []
     group = ""
     for line in body:
@@ -284,14 +299,23 @@ def _rows(body: Sequence[TextLine], columns: Sequence[_Column], rules: Sequence[
             waiting.append(line)
             continue
         row = _grid_row(line, columns)
-        group = _place_words(waiting, rows, row, group, usual)
+        if rows and not waiting and _is_below(row, rows[-1]):
+            rows[-1].cells.update({at: f"{rows[-1].cells[at]} {cell}" for at, cell in row.cells.items()})
+            continue
+        group = _place_words(waiting, rows, row, group, measures)
         waiting = []
         row.group = group
         rows.append(row)
-    if waiting and rows and _goes_on(rows[-1], waiting[0], usual):
+    if waiting and rows and _goes_on(rows[-1], waiting[0], measures):
         rows[-1].behind = " ".join([rows[-1].behind, waiting[0].text]).strip()
     _fill_down(rows, columns, rules)
     return rows
+
+
+def _is_below(row: _GridRow, above: _GridRow) -> bool:
+    """True if a row holds only the spreads of the numbers above, in brackets."""
+    is_aside = not row.labels and all(map(is_in_brackets, row.cells.values()))
+    return is_aside and bool(row.cells) and all(has_numbers(above.cells.get(at, "")) for at in row.cells)
 
 
 def _is_lone_number(line: TextLine, columns: Sequence[_Column]) -> bool:
@@ -309,15 +333,17 @@ def _grid_row(line: TextLine, columns: Sequence[_Column]) -> _GridRow:
     return row
 
 
-def _place_words(waiting: Sequence[TextLine], rows: Sequence[_GridRow], row: _GridRow, group: str, usual: float) -> str:
+def _place_words(
+    waiting: Sequence[TextLine], rows: Sequence[_GridRow], row: _GridRow, group: str, measures: _Measures
+) -> str:
     """Put lines without numbers between two rows where they belong, and return the name of the group of rows."""
     for line in waiting:
         text = line.text
         own = row.label()
-        is_close = row.line.y - line.y < 0.85 * usual or row.line.y - line.y < 0.7 * line.size
+        is_close = row.line.y - line.y < 0.85 * measures.row_gap or row.line.y - line.y < 0.7 * line.size
         if not own and is_close:
             row.before = " ".join([row.before, text]).strip()
-        elif rows and _goes_on(rows[-1], line, usual):
+        elif rows and _goes_on(rows[-1], line, measures):
             rows[-1].behind = " ".join([rows[-1].behind, text]).strip()
         elif own and (own[0].islower() or own[0] in "(&+" or text.lower().endswith(_UNFINISHED)):
             row.before = " ".join([row.before, text]).strip()
@@ -326,10 +352,11 @@ def _place_words(waiting: Sequence[TextLine], rows: Sequence[_GridRow], row: _Gr
     return group
 
 
-def _goes_on(row: _GridRow, line: TextLine, usual: float) -> bool:
+def _goes_on(row: _GridRow, line: TextLine, measures: _Measures) -> bool:
     """True if a line below a row goes on with its label."""
-    if len(line.cells) != 1:
+    if len(line.cells) != 1 or line.right > measures.label_end:
         return False
+    usual = measures.row_gap
     text, label = line.text, row.label()
     distance = line.y - row.line.y
     if row.before and not any(row.labels.values()):

@@ -150,7 +150,7 @@ def test_claim_that_changed_is_asked_about_with_the_change(place: Place) -> None
     assert place.confirmed == ["table-1/mean", "table-1/huber"]
 
 
-def test_nothing_to_confirm_names_what_is_missing(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_claims_that_cannot_run_are_named_not_asked(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     place.confirm(says_yes=True)
     capsys.readouterr()
     assert place.confirm().titles == []

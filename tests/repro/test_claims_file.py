@@ -15,6 +15,7 @@ from panpan.repro.claims.claims_file import (
     save_claims,
     with_changes,
     with_claims,
+    without_claims,
 )
 from tests.repro.claim_runs import claim_of
 
@@ -177,3 +178,41 @@ def test_claims_survive_being_written(claims: list[Claim], title: str) -> None:
 def test_claims_survive_being_added(claims: list[Claim]) -> None:
     begun = b"# mine\n[paper]\ntitle = 'x'"
     assert parse_claims(with_claims(begun, claims)).claim == tuple(claims)
+
+
+REMOVING = b"""\
+# top
+[paper]
+title = "x"
+
+# about a
+[[claim]]
+id = "a"    # first
+value = "1"
+[claim.extract]
+json = "m.json"
+
+# about b
+[[claim]]
+id = "b"
+value = "2"
+
+# end
+"""
+
+
+def test_removed_claim_leaves_all_comments_between() -> None:
+    left = without_claims(REMOVING, ["a"])
+    assert left == b'# top\n[paper]\ntitle = "x"\n\n# about a\n\n# about b\n[[claim]]\nid = "b"\nvalue = "2"\n\n# end\n'
+    assert without_claims(left, ["b"]).endswith(b"# about b\n\n# end\n")
+    assert without_claims(REMOVING, []) == REMOVING
+
+
+def test_removed_claim_has_to_be_there() -> None:
+    with pytest.raises(ConfigError, match=r"claims\.toml has no claim c"):
+        without_claims(REMOVING, ["c"])
+
+
+def test_claims_on_one_line_are_not_removed() -> None:
+    with pytest.raises(ConfigError, match="change it by hand"):
+        without_claims(b'claim = [{ id = "a", value = "1" }]', ["a"])

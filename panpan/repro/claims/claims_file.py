@@ -17,9 +17,11 @@ from panpan.system.files.atomic_write import FileChangedError, write_atomic
 from panpan.system.files.canonical import canonical_path
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 NAME = "claims.toml"
 _MAX_BYTES = 4_000_000
+_TABLE_HEAD = compile_late(r"\s*\[\[?\s*(?P<name>[^\[\]\s]+)\s*\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,34 +147,40 @@ def with_changes(data: bytes, changes: Mapping[str, Mapping[str, Any]]) -> bytes
 
 
 def without_claims(data: bytes, ids: Sequence[str]) -> bytes:
-    """Return a claims.toml without some claims; all else stays as it is.
+    """Return a claims.toml without some claims; all else stays as it is, comments between claims too.
 
     Raises:
         ConfigError: The file is wrong, has no claim of an id, or is laid out so that none can be removed.
     """
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-
     known = parse_claims(data)
     if missing := [one for one in ids if one not in {claim.id for claim in known.claim}]:
         raise ConfigError(f"{NAME} has no claim {shown(missing[0])}")
-    wanted = parse_text(TomlText.decoded(NAME, data).text, NAME)
-    kept = [number for number, claim in enumerate(known.claim) if claim.id not in ids]
-    wanted["claim"] = [wanted["claim"][number] for number in kept]
-    try:
-        document = tomlkit.parse(data.decode("utf-8-sig"))
-        for number in reversed(range(len(known.claim))):
-            if number not in kept:
-                del document["claim"][number]
-        if not kept:
-            del document["claim"]
-            del wanted["claim"]
-        new = tomlkit.dumps(document).encode()
-    except (TOMLKitError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(_BY_HAND) from error
-    if parse_text(new.decode(), NAME) != wanted:
+    lines = data.decode("utf-8-sig").splitlines(keepends=True)
+    blocks = list(_claim_blocks(lines))
+    if len(blocks) != len(known.claim):
+        raise ConfigError(_BY_HAND)
+    for claim, (start, end) in reversed([*zip(known.claim, blocks, strict=True)]):
+        if claim.id in ids:
+            is_gap_doubled = not "".join(lines[start - 1 : start]).strip() and not "".join(lines[end : end + 1]).strip()
+            del lines[start : end + is_gap_doubled]
+    new = "".join(lines).encode()
+    if parse_claims(new) != known.model_copy(update={"claim": tuple(one for one in known.claim if one.id not in ids)}):
         raise ConfigError(_BY_HAND)
     return new
+
+
+def _claim_blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the first line of each claim and that behind its last; comments and blank lines at its end are no part."""
+    start: int | None = None
+    last = 0
+    for number, line in enumerate([*lines, "[end]"]):
+        head = _TABLE_HEAD.match(line)
+        if head and not head["name"].startswith("claim."):
+            if start is not None:
+                yield start, last + 1
+            start = number if head["name"] == "claim" else None
+        if line.strip() and not line.lstrip().startswith("#"):
+            last = number
 
 
 _BY_HAND = f"{NAME} is laid out in a way that panpan cannot change; change it by hand"

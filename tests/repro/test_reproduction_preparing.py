@@ -48,6 +48,12 @@ class Place:
         }
         self.said: list[str] = []
 
+    def clone(self) -> None:
+        """Put the repository into the folder, in place of the link."""
+        target = self.folder.source.resolve()
+        self.folder.source.unlink()
+        target.rename(self.folder.source)
+
     def write_settings(self, text: str) -> None:
         """Write the settings of the user."""
         settings = Path(self.env["PANPAN_HOME"], "settings.toml")
@@ -256,3 +262,27 @@ async def test_request_that_is_wrong_is_not_sent_again(tmp_path: Path) -> None:
         place = Place(tmp_path, server)
         with pytest.raises(PanpanError, match="did not come to an end"):
             await place.prepare()
+
+
+SNEAKY = "open(chr(46) * 2 + '/claims' + '.toml', 'w').write('broken')"
+
+
+async def test_model_changes_the_clone_and_nothing_else_of_the_folder(tmp_path: Path) -> None:
+    def answer(request: RecordedRequest) -> Reply:
+        folder = Path(request_draft(request)).parents[1]
+        steps: Sequence[Reply] = (
+            call("Write", {"file_path": str(folder / "source" / "fixed.py"), "content": "x = 1\n"}),
+            call("Bash", {"command": f"echo 'x = 2' > fixed2.py; python3 -c \"{SNEAKY}\"", "description": "Fix"}),
+            say("Fixed."),
+        )
+        return steps[sum(message["role"] == "assistant" for message in request.messages)]
+
+    with serving(answer) as server:
+        place = Place(tmp_path, server)
+        place.clone()
+        before = place.folder.claims_file.read_bytes()
+        await place.prepare()
+
+    assert (place.folder.source / "fixed.py").read_text() == "x = 1\n"
+    assert (place.folder.source / "fixed2.py").read_text() == "x = 2\n"
+    assert place.folder.claims_file.read_bytes() == before

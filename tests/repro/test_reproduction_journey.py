@@ -108,6 +108,19 @@ async def test_claims_of_the_repository_are_taken(tmp_path: Path) -> None:
     assert end.folder.claims_file.read_text() == (source / "claims.toml").read_text()
 
 
+@pytest.mark.parametrize("name", ["claims.toml", "README.md"])
+async def test_link_out_of_the_repository_is_not_read(tmp_path: Path, name: str) -> None:
+    source, parts = toy_repository("robust-means", tmp_path), FakeParts(Claims(claim=(CLAIM,)))
+    (source / "README.md").unlink()
+    (tmp_path / "secret").write_text("key = 'abc'\n")
+    (source / name).symlink_to(tmp_path / "secret")
+
+    with pytest.raises(ConfigError, match="has no claims"):
+        await run("robust-means", tmp_path, parts)
+
+    assert parts.steps == []
+
+
 @pytest.mark.parametrize("step", ["propose README.md", "confirm", "check", "kit"])
 async def test_interrupted_journey_goes_on_with_its_folder(tmp_path: Path, step: str) -> None:
     toy_repository("robust-means", tmp_path)

@@ -5,7 +5,7 @@ of the user or a change of claims.toml. One process at a time works in the folde
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from panpan.repro.journey.report import ReproductionReport, Told, markdown_text,
 from panpan.repro.journey.report_html import html_page
 from panpan.repro.journey.reproduction_folder import JourneyState, ReproductionFolder
 from panpan.repro.journey.source_changes import note_files_before, with_changes
-from panpan.system.files.canonical import canonical_path
+from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.web.network import WebNetwork
 from panpan.types.dataclass import dataclass
@@ -144,22 +144,22 @@ class Journey:
         """Make claims.toml: the repository's own, or what its paper or README says."""
         if self.folder.claims_file.exists():
             return state
-        own = self.folder.source / NAME
-        if await to_thread.run_sync(own.is_file):
-            data = await to_thread.run_sync(lambda: read_regular_file(canonical_path(own), max_bytes=_MAX_BYTES))
+        own = await to_thread.run_sync(_file_of, self.folder.source, (NAME,))
+        if own is not None:
+            data = await to_thread.run_sync(lambda: read_regular_file(own, max_bytes=_MAX_BYTES))
             claims_from = f"{NAME} of the repository"
         else:
             data, claims_from = await self._proposed(state)
         state = state.model_copy(update={"claims_from": claims_from})
         await to_thread.run_sync(self.folder.write_state, state)
         await to_thread.run_sync(write_whole, self.folder.claims_file, data)
-        self._say(f"read: {claims_from}")
+        self._say(f"claims: {claims_from}")
         return state
 
     async def _proposed(self, state: JourneyState) -> tuple[bytes, str]:
         paper = self.folder.paper
         if paper is None:
-            paper = next((path for name in _READMES if (path := self.folder.source / name).is_file()), None)
+            paper = await to_thread.run_sync(_file_of, self.folder.source, _READMES)
         if paper is None:
             return EMPTY_CLAIMS, "none yet: there is no paper and no README"
         name = paper.name if self.folder.paper is None else name_only(state.paper)
@@ -210,6 +210,13 @@ class Journey:
         except (ConfigError, ToolError) as error:
             self._say(f"kit: {error}")
             return None
+
+
+def _file_of(source: Path, names: Sequence[str]) -> Path | None:
+    """Return the first file of these names in a repository, canonical; a link that leads out of it is none."""
+    top = canonical_path(source)
+    found = (canonical_path(top / name) for name in names if (top / name).is_file())
+    return next((path for path in found if is_below(path, top)), None)
 
 
 def _of(text: str | None, cwd: Path, read: Callable[[str, Path], Given]) -> Given | None:

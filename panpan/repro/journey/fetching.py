@@ -22,7 +22,7 @@ from panpan.repro.journey.reproduction_folder import JourneyState, ReproductionF
 from panpan.system.files.canonical import is_below
 from panpan.system.files.folder_tree import remove_tree
 from panpan.system.files.read_file import read_users_file
-from panpan.system.git.fetching import GitAddress, fetch_repository
+from panpan.system.git.fetching import GitAddress, fetch_repository, run_fetching_git
 from panpan.system.web.network import GuardedClient, WebNetwork
 from panpan.version import __version__
 
@@ -100,6 +100,9 @@ async def _clone(folder: ReproductionFolder, address: GitAddress, env: Mapping[s
     try:
         part.mkdir()
         commit = await fetch_repository(address, part, env)
+        # so that the commit is known to be published there
+        await run_fetching_git(["remote", "add", "origin", address.location], part, env)
+        await run_fetching_git(["update-ref", "refs/remotes/origin/fetched", commit], part, env)
         part.rename(folder.source)
     except ToolError as error:
         raise ConfigError(f"{address.location} could not be fetched: {error}") from error

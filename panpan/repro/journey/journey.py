@@ -201,14 +201,14 @@ class Journey:
     async def _report(self, check: CheckReport, state: JourneyState) -> JourneyEnd:
         report = ReproductionReport(check, _told(state, check, is_confirmed=not self._options.says_yes))
         await to_thread.run_sync(_write_report, self.folder, report)
-        return JourneyEnd(self.folder, report, await self._kit(check, state))
+        return JourneyEnd(self.folder, report, await self._kit())
 
-    async def _kit(self, check: CheckReport, state: JourneyState) -> Path | None:
+    async def _kit(self) -> Path | None:
         """Write the kit; without one, as where it would hold something private, the report is still there."""
         try:
-            return await self._parts.make_kit(check, self.folder, state.source, self._options.env)
+            return await self._parts.make_kit(self.folder.path, self._options.env)
         except (ConfigError, ToolError) as error:
-            self._say(f"kit: {error}")
+            self._say(f"kit: {error}; panpan repro kit {self.folder.path} tries again")
             return None
 
 

@@ -17,8 +17,7 @@ from panpan.repro.checking.results import CheckReport
 from panpan.repro.claims.claims_file import load_claims
 from panpan.repro.claims.claims_trust import require_trust
 from panpan.repro.claims.confirmations import Confirmations
-from panpan.repro.journey.making_kit import make_kit
-from panpan.repro.journey.reproduction_folder import ReproductionFolder
+from panpan.repro.kit.kit_command import make_kit
 from panpan.repro.papers.confirming import confirm
 from panpan.repro.papers.proposals import propose, proposed_text
 from panpan.repro.papers.tables import MAX_BYTES, read_paper
@@ -43,10 +42,8 @@ class Parts(Protocol):
     async def check(self, folder: Path, options: CheckOptions, say: Callable[[str], None]) -> CheckReport:
         """Run the claims and judge them."""
 
-    async def make_kit(
-        self, report: CheckReport, folder: ReproductionFolder, address: str, env: Mapping[str, str]
-    ) -> Path:
-        """Write the kit, and return its folder."""
+    async def make_kit(self, folder: Path, env: Mapping[str, str]) -> Path:
+        """Write the kit of a folder that was checked, and return its place."""
 
 
 class OwnParts:
@@ -90,11 +87,9 @@ class OwnParts:
         confirmations = Confirmations(folder, panpan_home(options.env, folder))
         return await check(folder, replace(options, confirms=confirmations.confirms), notify=say)
 
-    async def make_kit(
-        self, report: CheckReport, folder: ReproductionFolder, address: str, env: Mapping[str, str]
-    ) -> Path:
+    async def make_kit(self, folder: Path, env: Mapping[str, str]) -> Path:
         """Write the kit."""
-        return await make_kit(report, folder, address, env)
+        return await make_kit(folder, None, env)
 
 
 async def _ask(question: str) -> bool | None:

@@ -1,7 +1,5 @@
-"""Kits and changed files of a reproduction, from what its folder has."""
+"""Files of the repository that changed while a model prepared a reproduction."""
 
-import json
-import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,6 @@ from panpan.receipts.receipt import FileDigest
 from panpan.repro.checking.results import CheckReport, ClaimRun, Judgement
 from panpan.repro.claims.claim import Claim, Claims
 from panpan.repro.claims.claims_file import claims_text
-from panpan.repro.journey.making_kit import make_kit
 from panpan.repro.journey.reproduction_folder import JourneyState, ReproductionFolder
 from panpan.repro.journey.source_changes import note_files_before, with_changes
 from tests.fakes.campaign import git
@@ -41,21 +38,6 @@ def check_with(folder: ReproductionFolder, *inputs: str, inputs_are: str = "open
     head = git(folder.source, "rev-parse", "HEAD").strip()
     judgement = Judgement(claim=CLAIM, verdict="reproduced", reason="", measured=(85.0,), runs=(run,))
     return CheckReport(title="Votes", commit=head, judgements=(judgement,))
-
-
-async def test_kit_has_the_output_and_the_file_with_the_number(folder: ReproductionFolder) -> None:
-    files = folder.path / "campaign" / "files" / "results"
-    files.mkdir(parents=True)
-    (files / "metrics.json").write_text('{"accuracy": 0.85}')
-    (folder.path / "campaign" / "output.txt").write_text("done\n")
-
-    kit = await make_kit(check_with(folder), folder, "", dict(os.environ))
-
-    outputs = kit / "outputs" / "00000000"
-    assert kit == folder.kit
-    assert (outputs / "output.txt").read_text() == "done\n"
-    assert json.loads((outputs / "results" / "metrics.json").read_text()) == {"accuracy": 0.85}
-    assert (kit / "reproduce.sh").is_file()
 
 
 async def test_changes_are_named_if_a_run_opened_them(folder: ReproductionFolder) -> None:

@@ -1,5 +1,6 @@
 """A task with a command is that command: no model, a receipt, all output, and the exit code decides."""
 
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,26 @@ async def test_command_that_was_killed_begins_again_from_new_files(tmp_path: Pat
     result = await runs.result()
 
     assert (result.status, result.tries, runs.output) == ("passed", 2, "new\n")
+
+
+async def test_receipt_of_a_command_counts_its_tests(tmp_path: Path) -> None:
+    lines = ("def test_one(): pass", "def test_two(): assert not 1")
+    write = " ".join(f"'{line}'" for line in lines)
+    runs = Commands(tmp_path, f"printf '%s\\n' {write} >test_it.py; {sys.executable} -m pytest -q test_it.py | tail -1")
+
+    result = await runs.result()
+
+    assert result.status == "passed", "by the exit code of tail"
+    (receipt,) = runs.receipts
+    assert receipt.kind == "tests"
+    assert [(one.framework, one.passed, one.failed) for one in receipt.tests] == [("pytest", 1, 1)]
+
+
+async def test_command_can_take_its_ports(tmp_path: Path) -> None:
+    line = "python3 -c \"import os, socket; socket.socket().bind(('127.0.0.1', int(os.environ['PORT'])))\""
+    runs = Commands(tmp_path, line, "[attempt]\nports = 1\n", network=True)
+
+    assert (await runs.result()).status == "passed"
 
 
 async def test_attach_shows_the_output_and_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -216,6 +216,7 @@ class _Attempt:
                     if self._has_setup:
                         await notes.note()
                 if self._task.command is not None and ground is not None:
+                    ports.release()
                     return await self._run_command(self._task.command, notes, ground, variables)
                 if notes.state.ended_by is None:
                     self._runs = self._new_runs(notes, workspace, variables, ports)

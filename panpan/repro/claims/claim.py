@@ -50,7 +50,7 @@ class Environment(Table):
     python: Text | None = None
     """Version of Python for uv."""
     setup: Text | None = None
-    """A line for `/bin/sh` that runs once before the commands, with the network."""
+    """A line for `/bin/sh` with which each run begins, in its own copy of the files and with the network."""
     setup_timeout_s: float = Field(default=1_800.0, gt=0, le=86_400)
 
 

@@ -93,6 +93,35 @@ def test_text_shows_all_that_runs_with_every_character(tmp_path: Path) -> None:
         assert line in lines
 
 
+COMMANDS = """
+[[task]]
+id = "a"
+command = "python run.py {seed}"
+network = true
+
+[axes]
+seed = [1, 2]
+
+[workspace]
+source = "../project"
+linked = ["data"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "who"),
+    [("", "commands, 2 times"), ('{"id": "b", "prompt": "p"}\n', "panpan or commands, 4 times")],
+)
+def test_text_shows_the_commands_of_tasks(tmp_path: Path, more: str, who: str) -> None:
+    tables = '[tasks]\njsonl = ["more.jsonl"]\n' if more else ""
+    text = CampaignTrust(load(made(tmp_path, COMMANDS + tables, files={"more.jsonl": more}))).text()
+    lines = [line.strip() for line in text.split("\n")]
+
+    assert any(line.startswith(who) for line in lines)
+    assert "command with the network: python run.py {seed}" in lines
+    assert "link in each of them: data" in lines
+
+
 def test_answer_is_kept_for_exactly_these_files(tmp_path: Path) -> None:
     folder = made(tmp_path, ALL, files={"more.jsonl": MORE})
     trust = CampaignTrust(load(folder))

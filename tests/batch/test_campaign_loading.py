@@ -116,6 +116,7 @@ async def test_order_of_tasks_may_change(tmp_path: Path) -> None:
         ('"../project"', '"../other"', "workspace.source"),
         ('"../project"', '"../project"\nisolation = "copy"', "workspace.isolation"),
         ('"../project"', '"../project"\ncommit = "main"', "workspace.commit"),
+        ('"../project"', '"../project"\nlinked = ["data"]', "workspace.linked"),
         ("[[task]]", 'home = "../elsewhere"\n[[task]]', "home"),
     ],
 )

@@ -120,7 +120,7 @@ class _Dialog:
         for claim in waiting:
             await questions.tell("\n".join(["", *self._lines(claim)]))
         yes = Option(f"Yes, confirm {'these' if len(waiting) > 1 else 'this'} {_counted(len(waiting))}")
-        if await questions.choose("Does the paper say so, and are the commands right?", [Option("No"), yes]) == 1:
+        if await questions.choose("\nDoes the paper say so, and are the commands right?", [Option("No"), yes]) == 1:
             await to_thread.run_sync(self.confirmations.keep, waiting)
 
     async def _ask_one(self, questions: Questions, claim_id: str, which: str) -> bool:

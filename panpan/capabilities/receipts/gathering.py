@@ -21,11 +21,12 @@ from panpan.capabilities.receipts.session_receipts import SessionReceipt, Sessio
 from panpan.errors import PanpanError
 from panpan.file_trees.listed_files import list_files
 from panpan.receipts.receipt import Receipt
+from panpan.receipts.staleness import Freshness
 
 _MOST_RUNS = 40
 """Most commands whose inputs are looked at; where reads cannot be seen, each look goes through the workspace."""
 _MOST_NEWS = 10
-"""The same where the answer claims nothing that they could show."""
+"""The same where the answer claims nothing."""
 
 
 async def gather(
@@ -51,15 +52,16 @@ async def gather(
         for receipt, earlier in newest
         if is_any
         or (_shows_something(receipt, earlier) and (is_all or _is_news(here[receipt.id], receipts.turn, told)))
-    ][-(_MOST_RUNS if is_all or is_any else _MOST_NEWS) :]
+    ]
     if not chosen:
         return SessionEvidence((), now=now)
     top = str(receipts.root)
     written = await to_thread.run_sync(_present, receipts.root, receipts.files_written_here())
     test_files = await _test_files(receipts.root, [receipt for receipt, _ in chosen]) if "tests" in kinds else None
+    not_looked_at = len(chosen) - (_MOST_RUNS if kinds else _MOST_NEWS)
     runs = []
-    for receipt, earlier in chosen:
-        found = await here[receipt.id].freshness()
+    for number, (receipt, earlier) in enumerate(chosen):  # an older one still counts as a doubt
+        found = Freshness("unknown") if number < not_looked_at else await here[receipt.id].freshness()
         run = CommandRun(
             receipt,
             found.state,

@@ -200,6 +200,17 @@ async def test_receipts_that_do_not_come_leave_the_line_out(tmp_path: Path) -> N
     assert last.verification is None
 
 
+async def test_old_failure_counts_behind_many_commands(tmp_path: Path) -> None:
+    failed = ran("npm test", passed=1, failed=1, exit_code=1, framework="jest", files=["a.test.js"])
+    many = [ran(f"pytest tests/test_{number}.py", passed=1) for number in range(60)]
+    commands = CommandsOfSession(tmp_path, failed, *many, ran("pytest", passed=60))
+
+    found, _ = await evidence_for(tmp_path, commands, "All tests pass.")
+
+    assert found is not None
+    assert found.unverified == ("All tests pass",)
+
+
 async def test_tests_in_a_copy_of_the_workspace_show_nothing(tmp_path: Path) -> None:
     commands = CommandsOfSession(tmp_path)
     commands.add(ran("pytest", passed=12), root=tmp_path / "copy")

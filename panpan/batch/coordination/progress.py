@@ -81,7 +81,14 @@ def sentence(because: EndedBecause, last: Running, folder: Path, lacking: str, u
             go_on = batch_command("run", folder)
             return f"stopped, with {left} of {last.attempts} attempts to do; go on with {go_on}"
         case "unfit":
-            return f"{_attempts(left - len(last.waiting))} cannot run: {'; '.join(unfit)}"
+            return f"{_attempts(left - len(last.waiting))} cannot run: {_shortened(unfit)}"
+
+
+def _shortened(reasons: Sequence[str]) -> str:
+    """Return the first reason, and how many others there are; they often differ in a path alone."""
+    others = len(reasons) - 1
+    first = reasons[0] if reasons else "no machine is left"
+    return f"{first} (and {others} other reason{'s' * (others != 1)})" if others > 0 else first
 
 
 def _attempts(number: int, one: str = "", many: str = "") -> str:

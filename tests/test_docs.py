@@ -59,7 +59,7 @@ OF_USERS = {
     "hooks/hooks.json", "mcp.json", "plugin.json", "docs/check.md", "skills/deploy/SKILL.md", "check.sh",
     "marketplace.json", "DIGEST.json", "plugins.json", "panpan.json",
     "report.md", "state/campaign.json", "state/running.json", "state/ID/attempt-N/result.json",
-    "results/metrics.json", "reproduce.sh",
+    "results/metrics.json", "reproduce.sh", "train.py",
 }  # fmt: skip
 POINTS = [name for name, value in vars(Hook).items() if callable(value) and not name.startswith("_")]
 

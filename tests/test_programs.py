@@ -28,6 +28,7 @@ STARTERS = {
 """Modules that may start programs, and why."""
 
 NAMES_GIT = {
+    "capabilities/receipts/command_scope.py": "knows it by its name in commands that somebody else wrote",
     "system/git/git.py": "the git runner; knows the folder with the user's settings",
     "capabilities/plugins/fetching.py": "fetches repositories with plug-ins, with no hook and no filter",
     "capabilities/plugins/source.py": "knows it as a kind of source",

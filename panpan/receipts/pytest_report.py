@@ -25,6 +25,9 @@ _RECIPES = ("Makefile", "makefile", "GNUmakefile", "justfile", "noxfile.py", "to
 _MOST_BYTES = 200_000
 _MOST_WORDS = 50
 _OWN_REPORT = compile_late(rb"addopts[\s\S]*--junit-?xml")
+_REPORT_LINE = compile_late(
+    r"^-* ?generated xml file: [^\n]*/report-(?:\$PYTEST_CURRENT_TEST)?\.xml ?-*\r?\n?", re.MULTILINE
+)
 _SWITCHED_OFF = b"no:junitxml"
 
 
@@ -80,6 +83,11 @@ class PytestReports:
         for name in _NAMES:
             self.take(f"{self.folder}/{name}")  # where nobody saw that it was closed
         return tuple(self._taken)
+
+
+def without_report_line(text: str) -> str:
+    """Return an output of pytest without the line that names our report."""
+    return _REPORT_LINE.sub("", text) if "generated xml file" in text else text
 
 
 def may_add_report(

@@ -19,7 +19,7 @@ from panpan.receipts.file_events import FilesSeen
 from panpan.receipts.file_names import file_digest, named, storable
 from panpan.receipts.go_report import GoTestOutput
 from panpan.receipts.inotify import Inotify
-from panpan.receipts.inputs import InputFinder, InputsAndOutputs
+from panpan.receipts.inputs import InputFinder, InputsAndOutputs, only_touched
 from panpan.receipts.kinds import built_files, kind_of
 from panpan.receipts.pytest_report import PytestReports, may_add_report
 from panpan.receipts.receipt import Receipt, TestCounts
@@ -203,6 +203,8 @@ class Recording:
         if self._command.environment.get("PYTHONPYCACHEPREFIX"):
             self._seen.uses_cache = True  # bytecode that is read elsewhere stands for sources
         touched = await to_thread.run_sync(self._look)
+        if self._command.only_looks:
+            return only_touched(touched, is_complete=self._seen.is_complete)
         try:
             return await self._recorder.files.find(self._seen, touched, int(self._began_at.timestamp() * 1e9))
         except (PanpanError, OSError, ValueError):

@@ -48,11 +48,14 @@ class Workspace:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return path
 
-    async def run(self, line: str, *, cwd: str = ".", variables: Mapping[str, str] | None = None) -> Receipt:
+    async def run(
+        self, line: str, *, cwd: str = ".", variables: Mapping[str, str] | None = None, only_looks: bool = False
+    ) -> Receipt:
         """Run a line and return its receipt."""
         environment = {**os.environ, **(variables or {})}
         cwd_path = canonical_path(self.top / cwd)
-        command = StartedCommand(argv=["/bin/sh", "-c", line], line=line, cwd=cwd_path, environment=environment)
+        argv = ["/bin/sh", "-c", line]
+        command = StartedCommand(argv=argv, line=line, cwd=cwd_path, environment=environment, only_looks=only_looks)
         recording = await self.recorder.begin(command)
         ran = await anyio.run_process(
             command.argv,

@@ -4,6 +4,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from panpan.receipts.pytest_report import without_report_line
 from panpan.receipts.receipt import TestCounts
 from panpan.receipts.recorder import CommandRecorder, StartedCommand
 from panpan.system.files.canonical import canonical_path
@@ -118,6 +119,14 @@ async def test_report_is_left_out_where_it_may_do_harm(tmp_path: Path) -> None:
             assert not await variables_for(tmp_path, line), (name, line)
         path.unlink()
     assert await variables_for(tmp_path, "pytest sub/deep")
+
+
+def test_line_that_names_our_report_can_be_left_out() -> None:
+    ours = "---- generated xml file: /tmp/a b/1f/report-$PYTEST_CURRENT_TEST.xml ----\n"
+    theirs = "- generated xml file: /work/junit.xml -\n"
+    assert without_report_line(f"..\n{ours}{theirs}1 passed\n") == f"..\n{theirs}1 passed\n"
+    assert without_report_line(ours.replace("$PYTEST_CURRENT_TEST", "")) == ""
+    assert without_report_line("1 passed\n") == "1 passed\n"
 
 
 async def test_odd_signs_in_the_scratch_folder_do_no_harm(tmp_path: Path) -> None:

@@ -38,6 +38,16 @@ async def test_system_without_inotify_brings_all_files(tmp_path: Path) -> None:
         assert (await work.recorder.freshness(receipt)).state == "stale"
 
 
+async def test_command_that_only_looks_costs_no_search(tmp_path: Path) -> None:
+    async with workspace_at(tmp_path) as work:
+        work.write("app", b"\x7fELF")
+        receipt = await work.run("cat app", only_looks=True)
+        assert (receipt.kind, receipt.inputs_are, inputs_of(receipt)) == ("look", "opened", {"app": "whole"})
+    async with workspace_at(tmp_path, open_inotify=missing_inotify) as work:
+        receipt = await work.run("cat app", only_looks=True)
+        assert (receipt.kind, receipt.inputs_are, inputs_of(receipt)) == ("look", "unknown", {})
+
+
 async def test_source_that_changes_unseen_is_stale(tmp_path: Path) -> None:
     async with workspace_at(tmp_path, open_inotify=missing_inotify) as work:
         work.write("a")

@@ -6,12 +6,14 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 
+from panpan.errors import ToolError
 from panpan.python_environments.find_environment import interpreter_of, package_folders
 from panpan.python_environments.machine_root import MachineRoot
 from panpan.python_environments.metadata import normalise_name
 from panpan.receipts.digests import FileDigests
 from panpan.receipts.file_names import named, storable
 from panpan.receipts.receipt import EnvironmentIdentity
+from panpan.system.files.read_file import read_users_file
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
@@ -54,7 +56,7 @@ class Environments:
             variables: Its variables, of which PATH says where `python` is.
             used: Environments in the workspace whose interpreter was started meanwhile; if it is one alone, it counts.
         """
-        prefix = next(iter(used)) if len(used) == 1 else _prefix_on_path(cwd, variables.get("PATH", ""))
+        prefix = next(iter(used)) if len(used) == 1 else _prefix_on_path(cwd, variables)
         python = self._python(prefix) if prefix else _Python("", "", "")
         lock = self._lock_file(cwd)
         return EnvironmentIdentity(
@@ -107,18 +109,37 @@ def _stamp(prefix: str, python: _Python) -> Sequence[int]:
     return [_changed_at(path) for path in (f"{prefix}/pyvenv.cfg", f"{prefix}/bin", *python.folders)]
 
 
-def _prefix_on_path(cwd: Path, path: str) -> str:
+def _prefix_on_path(cwd: Path, variables: Mapping[str, str]) -> str:
     """Return the prefix of the `python` that a shell would start; empty if there is none."""
     for name in ("python", "python3"):
-        for folder in path.split(os.pathsep):
+        for folder in variables.get("PATH", "").split(os.pathsep):
             place = os.path.normpath(os.path.join(cwd, folder or "."))  # noqa: PTH118 - a dozen for each command
             program = f"{place}/{name}"
             if os.access(program, os.X_OK) and os.path.isfile(program):  # noqa: PTH113
                 prefix = place.rpartition("/")[0]
+                if place.endswith("/shims"):
+                    return _prefix_behind_shim(prefix, cwd, variables)
                 if not os.path.isfile(f"{prefix}/pyvenv.cfg"):  # noqa: PTH113
                     prefix = os.path.realpath(program).rpartition("/")[0].rpartition("/")[0]
                 return prefix or "/"
     return ""
+
+
+def _prefix_behind_shim(pyenv: str, cwd: Path, variables: Mapping[str, str]) -> str:
+    """Return the prefix that pyenv starts: of the version that a variable names, a file above, or its own setting."""
+    above = (f"{folder}/.python-version" for folder in (cwd, *cwd.parents))
+    named = variables.get("PYENV_VERSION") or next(filter(None, map(_first_word, (*above, f"{pyenv}/version"))), "")
+    version = named.partition(":")[0]
+    prefix = f"{pyenv}/versions/{version}"
+    return prefix if version and "/" not in version and os.path.isdir(prefix) else ""  # noqa: PTH112
+
+
+def _first_word(path: str) -> str:
+    try:
+        words = read_users_file(path, max_bytes=1_000).decode(errors="replace").split()
+    except ToolError:
+        return ""
+    return words[0] if words else ""
 
 
 def _changed_at(path: str) -> int:

@@ -61,6 +61,26 @@ def test_missing_python_is_not_known(tmp_path: Path) -> None:
     assert found == EnvironmentIdentity()
 
 
+def test_version_behind_a_shim_of_pyenv_is_told(tmp_path: Path) -> None:
+    pyenv = tmp_path / "pyenv"
+    (pyenv / "shims").mkdir(parents=True)
+    (pyenv / "shims" / "python").write_text("#!/bin/sh\n")
+    (pyenv / "shims" / "python").chmod(0o755)
+    for version in ("3.9.1", "3.10.2"):
+        folder = pyenv / "versions" / version
+        (folder / "lib" / f"python{version.rpartition('.')[0]}" / "site-packages").mkdir(parents=True)
+        (folder / "bin").mkdir()
+        (folder / "bin" / "python").touch()
+    (pyenv / "version").write_text("3.9.1\n")
+    environments = Environments([tmp_path], FileDigests())
+    path = {"PATH": str(pyenv / "shims")}
+    assert environments.identity(tmp_path, path).interpreter == str(pyenv / "versions/3.9.1/bin/python")
+    (tmp_path / ".python-version").write_text("3.10.2\n")
+    assert environments.identity(tmp_path, path).interpreter == str(pyenv / "versions/3.10.2/bin/python")
+    assert environments.identity(tmp_path, {**path, "PYENV_VERSION": "3.9.1"}).version == "3.9"
+    assert environments.identity(tmp_path, {**path, "PYENV_VERSION": "../../x"}) == EnvironmentIdentity()
+
+
 async def test_environment_that_was_used_counts(tmp_path: Path) -> None:
     async with workspace_at(tmp_path) as work:
         make_environment(work.top / ".venv", "six-1.17.0")

@@ -1,9 +1,14 @@
 """A receipt names the files that a command read and wrote."""
 
+import sys
 from hashlib import sha256
 from pathlib import Path
 
+from anyio import CancelScope
+
+from panpan.receipts.recorder import StartedCommand
 from tests.receipts.recorded import inputs_of, outputs_of, workspace_at
+from tests.system.backends import on_both_backends, run_on
 
 
 async def test_receipt_names_what_was_read_and_written(tmp_path: Path) -> None:
@@ -54,3 +59,35 @@ async def test_settings_that_we_read_ourselves_are_no_inputs(tmp_path: Path) -> 
         work.write("uv.lock")
         assert (await work.run("true")).inputs == ()
         assert (await work.run("true")).inputs == ()
+
+
+@on_both_backends
+def test_receipt_comes_in_spite_of_cancellation(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with workspace_at(tmp_path) as work:
+            argv = [sys.executable, "-c", ""]
+            recording = await work.recorder.begin(StartedCommand(argv=argv, cwd=work.top, environment={}))
+            work.write("a")
+            with CancelScope() as scope:
+                scope.cancel()
+                receipt = await recording.end(None, box="off")
+            assert outputs_of(receipt) == {"a": "whole"}
+            assert (receipt.exit_code, receipt.is_success, receipt.commands) == (None, False, (tuple(argv),))
+
+    run_on(backend, main)
+
+
+async def test_commands_side_by_side_get_the_files_of_their_time(tmp_path: Path) -> None:
+    async with workspace_at(tmp_path) as work:
+        command = StartedCommand(argv=["first"], cwd=work.top, environment={})
+        first = await work.recorder.begin(command)
+        second = await work.run("echo 1 > a")
+        work.write("b")
+        assert outputs_of(second) == {"a": "whole"}
+        assert outputs_of(await first.end(0, box="off")) == {"a": "whole", "b": "whole"}
+
+
+async def test_command_outside_of_the_workspace_has_an_absolute_folder(tmp_path: Path) -> None:
+    async with workspace_at(tmp_path) as work:
+        assert (await work.run("true", cwd="..")).cwd == str(work.top.parent)
+        assert (await work.run("true")).cwd == "."

@@ -1,16 +1,21 @@
 """A check runs the commands of claims on copies, finds their numbers, and goes on after a kill."""
 
 import json
+import tomllib
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from panpan.batch.definition.campaign import Campaign
 from panpan.errors import ConfigError
 from panpan.repro.checking.check import CheckOptions, check
+from panpan.repro.checking.check_campaign import Run, campaign_text
 from panpan.repro.checking.results import CheckReport
 from panpan.repro.checking.run_outputs import outputs_of
+from panpan.repro.checking.source_files import SourceFiles
+from panpan.repro.claims.claim import Environment
 from panpan.system.sandbox.choice import find_sandbox
 from tests.capabilities.packages.conftest import UV
 from tests.repro.checked_paper import ACCURACY, CheckedPaper, claim
@@ -285,6 +290,19 @@ async def test_setup_that_fails_is_a_sentence(paper: CheckedPaper) -> None:
 
     assert judged.verdict == "not run"
     assert "setup failed (exit code 1): no such module" in judged.reason
+
+
+def test_jobs_of_slurm_are_made_for_the_runs(tmp_path: Path) -> None:
+    source = SourceFiles(tmp_path / 'a "paper" é', "", True, "", ("data",), ())
+    run = Run(line="true", number=1, timeout_s=5_000.0, has_network=False, gpus=2, memory_gb=15.5, name="a")
+
+    text = campaign_text(source, Environment(setup="echo 'é\x7f'"), [run] * 3, on="slurm", at_once=2)
+
+    campaign = Campaign.model_validate(tomllib.loads(text))
+    jobs = campaign.where.slurm
+    assert (jobs.jobs, jobs.memory, jobs.walltime) == (2, "16GB", "02:56:40")
+    assert (jobs.directives, campaign.attempt.gpu) == (("--gres=gpu:2",), 2)
+    assert (campaign.workspace.source, campaign.workspace.setup) == (str(source.folder), "echo 'é\x7f'")
 
 
 async def test_only_the_wanted_claims_are_checked(paper: CheckedPaper) -> None:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from math import ceil
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
@@ -36,6 +37,9 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
 _MAX_LAST_CHARS = 200
+_SLURM_JOBS = 8
+_SLURM_START_S = 600
+_SLURM_LEAST_GB = 4
 
 Key: TypeAlias = tuple[str, float, bool, int]
 """Command line, its time limit, True if it has the network, and its number among equal ones."""
@@ -52,6 +56,7 @@ class Run:
     timeout_s: float
     has_network: bool
     gpus: int
+    memory_gb: float
     name: str
     """For people."""
 
@@ -149,7 +154,7 @@ class CheckCampaigns:
         return {key: self._known[key] for key in wanted}
 
     async def _run(self, runs: Sequence[Run], gpus: int, at_once: int | None) -> Mapping[Key, Outcome]:
-        place = await to_thread.run_sync(self._folder_for, runs, gpus)
+        place = await to_thread.run_sync(self._folder_for, runs, gpus, at_once)
         summary = await panpan.batch.run(
             place, on=self._on, at_once=at_once, retry_errors=True, notify=self._told, env=self._env
         )
@@ -198,37 +203,22 @@ class CheckCampaigns:
                 files = working_folder(frozen, attempt)
                 yield key, Outcome(_problem_of(result, key), receipt, attempt, files)
 
-    def _folder_for(self, runs: Sequence[Run], gpus: int) -> Path:
+    def _folder_for(self, runs: Sequence[Run], gpus: int, at_once: int | None) -> Path:
         """Return a folder of exactly these runs: one that a kill left, or a new one."""
         wanted = {run.key for run in runs}
         for folder in self._folders():
             if wanted == _left_in(folder) and folder.frozen().campaign.attempt.gpu == gpus:
                 return folder.path
+        text = campaign_text(self._source, self._environment, runs, on=self._on, at_once=at_once)
         place = self._place / str(max(self._numbers(), default=0) + 1)
         try:
             place.mkdir(parents=True)
         except OSError as error:
             raise OutputError(f"{place} cannot be made: {error.strerror}") from error
         write_whole(place / "runs.jsonl", b"".join(map(_line_of, runs)))
-        write_whole(place / "campaign.toml", self._campaign(gpus).encode())
+        write_whole(place / "campaign.toml", text.encode())
         CampaignTrust(load_campaign(place, self._env)).keep(is_trusted=True)
         return place
-
-    def _campaign(self, gpus: int) -> str:
-        environment = self._environment
-        workspace: dict[str, object] = {
-            "source": str(self._source.folder),
-            "isolation": "copy",
-            "linked": self._source.linked,
-            "left_out": self._source.left_out,
-            "environment": environment.kind,
-            "python": environment.python if environment.kind == "uv" else None,
-            "setup": environment.setup,
-            "setup_timeout_s": environment.setup_timeout_s,
-        }
-        lines = ["# written by panpan repro check", "[tasks]", 'jsonl = ["runs.jsonl"]', "", "[workspace]"]
-        lines += [f"{key} = {_toml(value)}" for key, value in workspace.items() if value is not None]
-        return "\n".join([*lines, "", "[attempt]", f"gpu = {gpus}", ""])
 
     async def remove_environments(self) -> None:
         """Remove the Python environments of runs, which are large and made again when they are needed."""
@@ -240,6 +230,55 @@ class CheckCampaigns:
                         remove_tree(end.attempt.venv)
 
         await to_thread.run_sync(remove)
+
+
+def campaign_text(
+    source: SourceFiles, environment: Environment, runs: Sequence[Run], *, on: str | None, at_once: int | None
+) -> str:
+    """Return the campaign.toml of runs.
+
+    Args:
+        source: The repository.
+        environment: Environment of the runs.
+        runs: The runs, with the same number of GPUs.
+        on: Machines; None: this one.
+        at_once: Most runs at once; None: as campaigns do.
+    """
+    workspace: dict[str, object] = {
+        "source": str(source.folder),
+        "isolation": "copy",
+        "linked": source.linked,
+        "left_out": source.left_out,
+        "environment": environment.kind,
+        "python": environment.python if environment.kind == "uv" else None,
+        "setup": environment.setup,
+        "setup_timeout_s": environment.setup_timeout_s,
+    }
+    lines = ["# written by panpan repro check", "[tasks]", 'jsonl = ["runs.jsonl"]', "", "[workspace]"]
+    lines += [f"{key} = {_toml(value)}" for key, value in workspace.items() if value is not None]
+    lines += ["", "[attempt]", f"gpu = {runs[0].gpus}"]
+    if on == "slurm":
+        lines += ["", "[where.slurm]", *(f"{key} = {_toml(value)}" for key, value in _jobs(runs, at_once).items())]
+    return "\n".join([*lines, ""])
+
+
+def _jobs(runs: Sequence[Run], at_once: int | None) -> Mapping[str, object]:
+    """Return the settings of Slurm's jobs for runs. Each job has the time for its part of the runs, one by one.
+
+    Args:
+        runs: The runs, with the same number of GPUs.
+        at_once: Most jobs; None: some.
+    """
+    jobs = min(len(runs), at_once or _SLURM_JOBS)
+    seconds = int(max(run.timeout_s for run in runs) * ceil(len(runs) / jobs)) + _SLURM_START_S
+    memory = max(ceil(max(run.memory_gb for run in runs)), _SLURM_LEAST_GB)
+    gpus = runs[0].gpus
+    return {
+        "jobs": jobs,
+        "memory": f"{memory}GB",
+        "walltime": f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}",
+        "directives": [f"--gres=gpu:{gpus}"] if gpus else [],
+    }
 
 
 def _keys_of(folder: CampaignFolder) -> Mapping[str, Key]:

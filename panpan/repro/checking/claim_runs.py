@@ -100,6 +100,7 @@ class ClaimRuns:
             timeout_s=max(claim.timeout_s for claim in claims),
             has_network=any(claim.needs.network for claim in claims),
             gpus=max(claim.needs.gpus for claim in claims),
+            memory_gb=max(claim.needs.memory_gb for claim in claims),
             name=_name_of(claims[0], one.seed),
         )
 

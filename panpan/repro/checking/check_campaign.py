@@ -16,6 +16,7 @@ from math import ceil
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
+import anyio
 from anyio import to_thread
 
 import panpan.batch
@@ -28,7 +29,7 @@ from panpan.batch.store.folder import AttemptFolder, CampaignFolder, write_whole
 from panpan.batch.store.records import Result
 from panpan.batch.store.wording import duration
 from panpan.config.trust import Trusted
-from panpan.errors import OutputError, PanpanError
+from panpan.errors import ConfigError, OutputError, PanpanError, unwrap_single_exception
 from panpan.receipts.receipt import Receipt
 from panpan.repro.checking.source_files import SourceFiles
 from panpan.repro.claims.claim import Environment
@@ -37,6 +38,8 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
 _MAX_LAST_CHARS = 200
+_NOTES_S = 3.0
+"""Seconds between two looks at a campaign that runs."""
 _SLURM_JOBS = 8
 _SLURM_START_S = 600
 _SLURM_LEAST_GB = 4
@@ -155,9 +158,13 @@ class CheckCampaigns:
 
     async def _run(self, runs: Sequence[Run], gpus: int, at_once: int | None) -> Mapping[Key, Outcome]:
         place = await to_thread.run_sync(self._folder_for, runs, gpus, at_once)
-        summary = await panpan.batch.run(
-            place, on=self._on, at_once=at_once, retry_errors=True, notify=self._told, env=self._env
-        )
+        with unwrap_single_exception():
+            async with anyio.create_task_group() as telling:
+                telling.start_soon(self._tell_notes, place)
+                summary = await panpan.batch.run(
+                    place, on=self._on, at_once=at_once, retry_errors=True, notify=self._told, env=self._env
+                )
+                telling.cancel_scope.cancel()
         ends = await to_thread.run_sync(lambda: dict(self._ends(CampaignFolder(place))))
         lost = Outcome(problem=f"it did not run: {clean_line(summary.message)}")
         return {run.key: ends.get(run.key, lost) for run in runs}
@@ -167,6 +174,18 @@ class CheckCampaigns:
             done, every = sum(news.running.counts.values()), news.running.attempts
             took = duration(news.result.spent.seconds)
             self._notify(f"{clean_line(news.result.task)}: {news.result.status} in {took} ({done} of {every})")
+
+    async def _tell_notes(self, place: Path) -> None:
+        """Tell why no run begins, as where no machine is there, when that changes."""
+        told = ""
+        while True:
+            await anyio.sleep(_NOTES_S)
+            with suppress(ConfigError):
+                running = await to_thread.run_sync(panpan.batch.state_of, place)
+                note = "" if running is None or running.ended else running.note
+                if note and note != told:
+                    self._notify(clean_line(note))
+                told = note
 
     # folders
 

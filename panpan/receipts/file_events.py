@@ -36,6 +36,10 @@ class FileEvents:
             self.is_written = True
             self.is_read = False
 
+    def keep(self) -> None:
+        """Take it for a file that a program keeps for itself, so that it does not matter what it was before."""
+        self.was_read_before = False
+
 
 @dataclass(slots=True)
 class FilesSeen:
@@ -61,3 +65,11 @@ class FilesSeen:
         """Add a file of a folder that was made meanwhile. Nobody saw what happened to it, so it may have been read."""
         known = self.files.setdefault(path, FileEvents())
         known.is_new = known.is_written = known.is_read = True
+
+    def note_cache(self) -> None:
+        """Note that something stood for files that were not opened."""
+        self.uses_cache = True
+
+    def note_loss(self) -> None:
+        """Note that events were lost."""
+        self.is_complete = False

@@ -80,7 +80,7 @@ class InputFinder:
         changed = [path for path, events in seen.files.items() if is_changed(events)]
         own = await self.git.ignored(changed)  # programs read and write these anew for themselves
         for path in own:
-            seen.files[path].was_read_before = False
+            seen.files[path].keep()
         return bool(own) or not seen.is_complete
 
     async def _add_unseen(self, files: dict[str, FileEvents], since_ns: int) -> None:

@@ -201,7 +201,7 @@ class Recording:
 
     async def _files(self) -> InputsAndOutputs:
         if self._command.environment.get("PYTHONPYCACHEPREFIX"):
-            self._seen.uses_cache = True  # bytecode that is read elsewhere stands for sources
+            self._seen.note_cache()  # bytecode that is read elsewhere stands for sources
         touched = await to_thread.run_sync(self._look)
         if self._command.only_looks:
             return only_touched(touched, is_complete=self._seen.is_complete)

@@ -88,7 +88,8 @@ class WatchedFiles:
         with self._lock:
             self._prepare()
             self._take_all()  # what happened before
-            seen.is_complete = not self._is_unavailable
+            if self._is_unavailable:
+                seen.note_loss()
             self._active.append(seen)
             if self._inotify is not None and self._thread is None:
                 self._thread = _Taker(self._inotify.fileno(), self._take)
@@ -161,7 +162,7 @@ class WatchedFiles:
         """Go on without watching, as where the limit is reached."""
         self._is_unavailable = True
         for seen in self._active:
-            seen.is_complete = False
+            seen.note_loss()
         for number in self._folders.keys() - self._reports.keys():
             if self._inotify is not None:
                 self._inotify.remove(number)
@@ -267,7 +268,7 @@ class WatchedFiles:
             if kind == "bytecode":
                 seen.add(source_of_bytecode(folder, name), CLOSED_UNWRITTEN)
             elif kind in ("cache", "kept"):
-                seen.uses_cache = True
+                seen.note_cache()
             elif name == ENVIRONMENT_MARK:
                 seen.environments.add(folder)
 
@@ -303,7 +304,7 @@ class WatchedFiles:
     def _catch_up(self) -> None:
         """Watch what came while events were lost."""
         for seen in self._active:
-            seen.is_complete = False
+            seen.note_loss()
         for root in self._roots:
             self._watch(root, is_root=True)
 

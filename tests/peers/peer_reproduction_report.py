@@ -21,7 +21,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.timeout(300)  # with the install
-def test_reproduction_report_has_no_findings_and_fits_narrow_screens(axe: str, tmp_path: Path) -> None:
+def test_reproduction_report_has_no_findings_of_axe_and_fits(axe: str, tmp_path: Path) -> None:
     wide = judged("w" * 180, "1" * 60, "deviates", "r" * 200, (1.0, 2.0), ("h" * 150,))
     place = tmp_path / "report.html"
     place.write_text(html_page(ReproductionReport(check_of(*EVERY_VERDICT.judgements, wide), TOLD)))

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -129,13 +130,24 @@ def with_a_mistake(request: RecordedRequest) -> Reply:
     return steps[sum(message["role"] == "assistant" for message in request.messages)]
 
 
+def simply_asked(request: RecordedRequest) -> str:
+    """Return the claim that a simple question is about; empty if a request is none."""
+    found = re.search(r'prints the number of \\"(.*?)\\"', json.dumps(request.messages[0]))
+    return found[1] if found else ""
+
+
+def knowing_nothing(script: Callable[[RecordedRequest], Reply]) -> Callable[[RecordedRequest], Reply]:
+    """Return a script that knows no answer to simple questions."""
+    return lambda request: say('{"command": "", "before": ""}') if simply_asked(request) else script(request)
+
+
 def request_draft(request: RecordedRequest) -> str:
     """Return the path of the draft in the first message."""
     return json.dumps(request.messages[0]).split("The file ")[1].split(" lists")[0]
 
 
 async def test_model_is_told_what_is_wrong_with_its_draft(tmp_path: Path) -> None:
-    with serving(with_a_mistake) as server:
+    with serving(knowing_nothing(with_a_mistake)) as server:
         place = Place(tmp_path, server)
         claims = await place.prepare()
 
@@ -156,7 +168,7 @@ async def test_question_stops_and_the_answer_goes_on(tmp_path: Path) -> None:
             return calls(ToolCall("AskUserQuestion", {"questions": [QUESTION]}))
         return say(f"Done with {'the first' if 'answered: a' in json.dumps(request.messages) else 'nothing'}.")
 
-    with serving(answer) as server:
+    with serving(knowing_nothing(answer)) as server:
         place = Place(tmp_path, server)
         with pytest.raises(AnswerNeededError, match="Which split") as asked:
             await place.prepare()
@@ -202,7 +214,7 @@ async def test_model_adds_claims_only_where_there_are_none(tmp_path: Path, leave
         )
         return steps[asked] if asked < 2 else say("Done.")
 
-    with serving(answer) as server:
+    with serving(knowing_nothing(answer)) as server:
         place = Place(tmp_path, server)
         if leaves == "nothing":
             place.folder.claims_file.write_bytes(COMMENT)
@@ -277,7 +289,7 @@ async def test_model_changes_the_clone_and_nothing_else_of_the_folder(tmp_path: 
         )
         return steps[sum(message["role"] == "assistant" for message in request.messages)]
 
-    with serving(answer) as server:
+    with serving(knowing_nothing(answer)) as server:
         place = Place(tmp_path, server)
         place.clone()
         before = place.folder.claims_file.read_bytes()
@@ -286,3 +298,28 @@ async def test_model_changes_the_clone_and_nothing_else_of_the_folder(tmp_path: 
     assert (place.folder.source / "fixed.py").read_text() == "x = 1\n"
     assert (place.folder.source / "fixed2.py").read_text() == "x = 2\n"
     assert place.folder.claims_file.read_bytes() == before
+
+
+def that_edits_nothing(request: RecordedRequest) -> Reply:
+    """Answer as a small model does: talk instead of editing, and know one command if it is asked for that alone."""
+    asked = simply_asked(request)
+    if not asked:
+        return say("You could run experiment.py.")
+    if asked == "trimmed mean":
+        return say('{"command": "python3 experiment.py --seed 0", "before": "trimmed mean: "}')
+    return say('{"command": "", "before": ""}')
+
+
+async def test_small_model_is_asked_about_each_number_alone(tmp_path: Path) -> None:
+    with serving(that_edits_nothing) as server:
+        place = Place(tmp_path, server)
+        claims = await place.prepare()
+        requests = len(server.requests)
+        again = await place.prepare()
+
+    trimmed, bootstrap, _ = claims.claim
+    assert (trimmed.command, trimmed.seed, trimmed.value) == ("python3 experiment.py --seed {seed}", 0, "3.50")
+    assert trimmed.extract is not None
+    assert re.search(trimmed.extract.output or "", "trimmed mean: 3.50\n")[1] == "3.50"  # type: ignore[index]
+    assert bootstrap.command == ""
+    assert (again, len(server.requests)) == (claims, requests)

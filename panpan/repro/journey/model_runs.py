@@ -19,7 +19,7 @@ from panpan.batch.store.wording import shortened
 from panpan.config.locations import Locations
 from panpan.errors import AnswerNeededError, BudgetError, ConfigError, PanpanError
 from panpan.integrations.headless import headless_command, lines_of
-from panpan.repro.journey.reproduction_folder import JourneyState, ModelStep, ModelWork, ReproductionFolder
+from panpan.repro.journey.reproduction_folder import JourneyState, ModelWork, ReproductionFolder
 from panpan.session.stored.finding import log_of_id
 from panpan.session.stored.progress import SessionProgress, progress_of
 from panpan.system.files.canonical import canonical_path
@@ -74,12 +74,12 @@ class ModelRuns:
         self._say = say
         self._workspace = canonical_path(folder.source if folder.source.exists() else folder.path)
 
-    def work(self, step: ModelStep, about: str) -> ModelWork | None:
+    def work(self, step: str, about: str) -> ModelWork | None:
         """Return the work at a step if it is about the same."""
         found = self.state.work.get(step)
         return found if found is not None and found.about == about else None
 
-    async def ask(self, step: ModelStep, about: str, message: str, flags: Sequence[str] = ()) -> str:
+    async def ask(self, step: str, about: str, message: str, flags: Sequence[str] = ()) -> str:
         """Bring a step's session to the answer to a message, and return the answer.
 
         A message that the session was sent before is not sent again.
@@ -124,7 +124,7 @@ class ModelRuns:
         prompts = (*work.prompts, f"You asked the user, who answered: {answer}\nGo on until the task is done.")
         return work.model_copy(update={"needs": None, "flags": (*work.flags, *allowed), "prompts": prompts})
 
-    async def _run(self, step: ModelStep, work: ModelWork, flags: Sequence[str]) -> ModelWork:
+    async def _run(self, step: str, work: ModelWork, flags: Sequence[str]) -> ModelWork:
         sent = (await self._progress(work)).prompts
         if sent >= len(work.prompts):
             by_hand = ("",) * (sent - len(work.prompts))
@@ -147,7 +147,7 @@ class ModelRuns:
             return await self._note(step, work)  # the next message is still to be sent
         return await self._after(step, work, judge(end, stops_at_questions=True, knows_unfinished=True))
 
-    def _flags(self, step: ModelStep) -> Sequence[str]:
+    def _flags(self, step: str) -> Sequence[str]:
         words = ["--permission-mode", "auto", "--when-asked", "stop", "--unfinished", "unclear"]
         others = [work.usd or 0.0 for name, work in self.state.work.items() if name != step]
         if self._options.max_usd is not None:
@@ -159,7 +159,7 @@ class ModelRuns:
             words += ["--yes"]
         return (*words, "--end-with-parent")
 
-    async def _after(self, step: ModelStep, work: ModelWork, next_step: NextStep) -> ModelWork:
+    async def _after(self, step: str, work: ModelWork, next_step: NextStep) -> ModelWork:
         """Write how a run ended, and return the work; raise if it cannot go on by itself."""
         match next_step:
             case Over(ended_by="answer", message=text):
@@ -187,7 +187,7 @@ class ModelRuns:
                 await self._options.sleep(max(_PAUSES_S[failures - 1], pause_s))
                 return work
 
-    async def _note(self, step: ModelStep, work: ModelWork) -> ModelWork:
+    async def _note(self, step: str, work: ModelWork) -> ModelWork:
         self.state = self.state.model_copy(update={"work": {**self.state.work, step: work}})
         await to_thread.run_sync(self._folder.write_state, self.state)
         return work

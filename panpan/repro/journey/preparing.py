@@ -25,6 +25,7 @@ from panpan.repro.claims.claims_file import (
 from panpan.repro.journey.claims_draft import MODEL_FIELDS, Merged, has_number, incomplete, merged
 from panpan.repro.journey.model_runs import ModelRuns
 from panpan.repro.journey.reproduction_folder import ReproductionFolder
+from panpan.repro.journey.simple_questions import ask_simply
 from panpan.repro.journey.stated_checksums import stated_in
 from panpan.system.files.folder_tree import make_folders
 
@@ -65,11 +66,26 @@ async def prepare(folder: ReproductionFolder, runs: ModelRuns, say: Callable[[st
         message = work.prompts[0] if work is not None and work.prompts else _task(folder, before.claims)
         await runs.ask("prepare", about, message, flags)
     result = await _usable_draft(folder, runs, about, before.claims, flags)
+    if len(result.incomplete) == sum(map(has_number, result.claims.claim)):
+        result = await _simply(folder, runs, result, say)
     for refused in result.refused:
         say(f"prepare: not taken from the model: {refused}")
     await to_thread.run_sync(_write_merged, before, result.claims)
     total = sum(map(has_number, result.claims.claim))
     say(f"prepare: {total - len(result.incomplete)} of {total} numbers have what a run needs")
+
+
+async def _simply(folder: ReproductionFolder, runs: ModelRuns, result: Merged, say: Callable[[str], None]) -> Merged:
+    """Ask about each claim alone, since a small model may manage that."""
+    if not result.incomplete:
+        return result
+    say("prepare: the model completed nothing, so it is asked about each number alone")
+    answers = {claim.id: claim for claim in await ask_simply(folder, runs, result.incomplete)}
+    draft = result.claims.model_copy(
+        update={"claim": tuple(answers.get(claim.id, claim) for claim in result.claims.claim)}
+    )
+    again = merged(result.claims, draft, lambda _: False)
+    return Merged(again.claims, (*result.refused, *again.refused))
 
 
 def digest_of(claims: Claims) -> str:

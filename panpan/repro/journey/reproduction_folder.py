@@ -7,7 +7,7 @@
         draft/claims.toml   the copy that a model edits
         state.json          where the work is
         files-before.json   the files of the repository before a model worked in it
-        prepare.jsonl  explain.jsonl   output of the model's runs
+        prepare.jsonl  explain.jsonl   output of the model's runs, and ask-….jsonl
         campaign/           the runs
         check.json          the result of the check
         report.md  report.html
@@ -19,7 +19,7 @@ The rule: each file comes by a rename and whole. What is done is seen by its fil
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -32,8 +32,6 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
 
 _MAX_BYTES = 16_000_000
-
-ModelStep: TypeAlias = Literal["prepare", "explain"]
 
 
 class _Record(BaseModel):

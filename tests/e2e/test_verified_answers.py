@@ -36,7 +36,7 @@ def test_shown_claim_is_verified_until_a_file_changes(panpan: Panpan) -> None:
     (panpan.workspace / "test_a.py").write_text("def test_one():\n    pass\n")
     lines = []
     steps = [
-        *(call("Bash", {"command": PYTEST}), say("All tests pass.")),
+        *(call("Bash", {"command": PYTEST.replace(" -q", "")}), say("All tests pass.")),
         *(call("Bash", {"command": "echo '# more' >> test_a.py"}), say("Done.")),
     ]
     with serving(steps) as server:
@@ -45,6 +45,8 @@ def test_shown_claim_is_verified_until_a_file_changes(panpan: Panpan) -> None:
             result = panpan.run("-p", "do it", "--yes", "-f", "json", *flags).result
             lines.append(result["verification"]["line"])
 
+    assert "1 passed" in str(server.requests[1].raw)
+    assert "generated xml file" not in str(server.requests[1].raw)
     assert lines[0].startswith("verified: 1 test passed (pytest, ")
     assert lines[1].startswith("stale: 1 test (pytest; test_a.py changed since)")
 

@@ -30,6 +30,9 @@ class KeptRecord(CommandRecord):
     def feed(self, data: bytes) -> None:
         self.printed += data
 
+    def without_traces(self, text: str) -> str:
+        return text.replace("a trace", "")
+
     def ended(self, exit_code: int, *, timed_out: bool = False) -> None:
         self.said.append(f"ended with {exit_code}{' by time' if timed_out else ''}")
 

@@ -154,7 +154,7 @@ class BashTool(Tool[BashInput]):
                 notes = [*in_background.notes, *follow(report, ctx.paths)]
         if progress := run.pacer.take_rest():
             yield Progress(progress)
-        text = run.text()
+        text = record.without_traces(run.text())
         from panpan.permissions.sandbox_questions import failure_of  # not needed before the first command
 
         failure = await failure_of(args.command, self.facts(args), text, ended, start, ctx)

@@ -50,6 +50,13 @@ async def test_bash_gives_the_variables_of_a_record(shell: Shell) -> None:
     assert text == "--junitxml=here"
 
 
+async def test_bash_leaves_out_the_traces_of_recording(shell: Shell) -> None:
+    text, record = await run(shell, "touch x; echo one; echo a trace", KeptRecords())
+
+    assert text.split() == ["one"]
+    assert b"a trace" in record.printed
+
+
 async def test_bash_tells_that_time_was_up(shell: Shell) -> None:
     _, record = await run(shell, "trap '' TERM; sleep 60 & wait", KeptRecords(), timeout=50)
 

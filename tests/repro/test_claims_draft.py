@@ -106,3 +106,14 @@ def test_checksum_of_new_data_counts_if_it_is_stated(is_stated: Callable[[str], 
     draft = Claims(data=(Data(path="x.csv", sha256="a" * 64),))
 
     assert merged(Claims(), draft, is_stated).claims.data == (Data(path="x.csv", sha256=kept),)
+
+
+@pytest.mark.parametrize("command", ["grep trimmed README.md", "cat README.md | tail -1", "echo 3.50"])
+@pytest.mark.parametrize("before", [Claims(), Claims(claim=(Claim(id="a", value="3.50"),))])
+def test_command_that_only_looks_does_not_count(command: str, before: Claims) -> None:
+    draft = Claims(claim=(Claim(id="a", value="3.50", command=command, extract=EXTRACT),))
+
+    found = merged(before, draft, never)
+
+    assert (found.claims.claim[0].command, found.claims.claim[0].extract) == ("", None)
+    assert found.refused == ("a: a command that only looks computes nothing",)

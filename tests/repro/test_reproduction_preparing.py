@@ -132,7 +132,7 @@ def with_a_mistake(request: RecordedRequest) -> Reply:
 
 def simply_asked(request: RecordedRequest) -> str:
     """Return the claim that a simple question is about; empty if a request is none."""
-    found = re.search(r'prints the number of \\"(.*?)\\"', json.dumps(request.messages[0]))
+    found = re.search(r'states the number of \\"(.*?)\\"', json.dumps(request.messages[0]))
     return found[1] if found else ""
 
 
@@ -306,7 +306,7 @@ def that_edits_nothing(request: RecordedRequest) -> Reply:
     if not asked:
         return say("You could run experiment.py.")
     if asked == "trimmed mean":
-        return say('{"command": "python3 experiment.py --seed 0", "before": "trimmed mean: "}')
+        return say('{"command": "python3 experiment.py --seed 0", "before": "trimmed mean: 3.50"}')
     return say('{"command": "", "before": ""}')
 
 

@@ -3,13 +3,15 @@
 The rule: what the paper says is not for a model to change. Of a claim that was there, only the way to the number
 counts: command, extract, seeds, needs and time. A model adds claims only where there were none at all, and never says
 what makes a number right: no tolerance, no confirmation and no reason why nobody can run it. A checksum of data counts
-only if the paper or the repository states it, since other data excuses a number.
+only if the paper or the repository states it, since other data excuses a number. A command that only looks, such as a
+search in the README, computes nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
 from panpan.repro.claims.claim import Claim, Claims, Data, Tolerance
 from panpan.repro.claims.written_number import read_number
+from panpan.shell_analysis.judge import analyse
 from panpan.types.dataclass import dataclass
 
 MODEL_FIELDS = ("command", "timeout_s", "extract", "seed", "seeds", "needs")
@@ -56,7 +58,8 @@ def merged(before: Claims, draft: Claims, is_stated: Callable[[str], bool]) -> M
     if before.claim:
         claims = _completed(before.claim, draft.claim, refused)
     else:
-        claims = tuple(claim.model_copy(update=_OF_PERSON) for claim in draft.claim)
+        new = (claim.model_copy(update=_OF_PERSON) for claim in draft.claim)
+        claims = tuple(_computing(claim, Claim(id=claim.id), refused) for claim in new)
     environment = draft.environment if before.environment == type(before.environment)() else before.environment
     data = (*before.data, *_added_data(before, draft, is_stated, refused))
     together = before.model_copy(update={"claim": claims, "environment": environment, "data": data})
@@ -90,8 +93,16 @@ def _completed(before: Sequence[Claim], draft: Sequence[Claim], refused: list[st
             continue
         given = {name: getattr(new, name) for name in MODEL_FIELDS if name in new.model_fields_set}
         kept = {"seed": old.seed} if old.seed is not None else {}  # the paper names it
-        claims.append(old.model_copy(update={**given, **kept}))
+        claims.append(_computing(old.model_copy(update={**given, **kept}), old, refused))
     return tuple(claims)
+
+
+def _computing(claim: Claim, old: Claim, refused: list[str]) -> Claim:
+    """Return a claim as it was if the command of a draft only looks."""
+    if claim.command == old.command or not analyse(claim.command).is_read_only:
+        return claim
+    refused.append(f"{claim.id}: a command that only looks computes nothing")
+    return claim.model_copy(update={"command": old.command, "extract": old.extract})
 
 
 def is_complete(claim: Claim) -> bool:

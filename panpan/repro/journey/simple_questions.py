@@ -32,6 +32,7 @@ _MAX_CHARS = 3_000
 _MAX_BYTES = 1_000_000
 _SOURCES = (".py", ".sh", ".r", ".jl", ".m")
 _NUMBER = r"\s*[:=]?\s*(-?[0-9][0-9.,]*(?:e-?[0-9]+)?)"
+_ENDING = re.compile(r"[\s:=]*(?:[-+]?[0-9][0-9.,]*%?|\{[^{}]*\})?[\s:=]*$")
 _SEED = re.compile(r"(--?seed[= ]|\bseed=)(\d+)")
 _SCHEMA = {
     "type": "object",
@@ -70,7 +71,7 @@ def _with_answer(claim: Claim, answer: str) -> Claim:
     """Return a claim with the command and the text before the number that an answer names."""
     try:
         found: Any = json.loads(answer)
-        command, before = str(found["command"]).strip(), str(found["before"]).strip().rstrip(":=").strip()
+        command, before = str(found["command"]).strip(), _before(str(found["before"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return claim
     if not command or not before or "\n" in command:
@@ -82,6 +83,11 @@ def _with_answer(claim: Claim, answer: str) -> Claim:
         "seed": int(seed[2]) if seed else claim.seed,
     }
     return Claim.model_validate({**dict(claim), **given})
+
+
+def _before(text: str) -> str:
+    """Return the text before a number, which small models write with the number itself."""
+    return _ENDING.sub("", text.strip())
 
 
 async def _repository(top: Path) -> str:

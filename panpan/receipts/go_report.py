@@ -1,6 +1,7 @@
 """Lines of `go test -json` in the output of a command."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from panpan.receipts.receipt import TestCounts
@@ -11,10 +12,18 @@ _MOST_NAMES = 10
 _OUTCOMES = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 
 
-class GoTestOutput:
-    """Counts the tests whose beginning and end an output tells, in packages whose end it tells."""
+_CLOCK_SLACK = timedelta(seconds=1)
 
-    def __init__(self) -> None:
+
+class GoTestOutput:
+    """Counts the tests whose beginning and end an output tells, in packages whose end it tells.
+
+    Args:
+        began: Start of the command. Lines with an earlier time are of another run, and are only shown again.
+    """
+
+    def __init__(self, began: datetime | None = None) -> None:
+        self._since = began - _CLOCK_SLACK if began else None
         self._rest = b""
         self._tests: dict[tuple[str, str], str] = {}
         """Outcomes by package and test; empty while one runs."""
@@ -53,7 +62,7 @@ class GoTestOutput:
         if not isinstance(event, dict):
             return
         action, package, test = (event.get(key, "") for key in ("Action", "Package", "Test"))
-        if not all(isinstance(one, str) for one in (action, package, test)) or not package:
+        if not all(isinstance(one, str) for one in (action, package, test)) or not package or self._is_old(event):
             return
         outcome = _OUTCOMES.get(action, "")
         if not test:
@@ -63,3 +72,10 @@ class GoTestOutput:
             self._tests[package, test] = ""
         elif outcome and (package, test) in self._tests:
             self._tests[package, test] = outcome
+
+    def _is_old(self, event: dict[str, Any]) -> bool:
+        try:
+            time = datetime.fromisoformat(event["Time"])
+        except (KeyError, TypeError, ValueError):
+            return False
+        return self._since is not None and time.replace(tzinfo=time.tzinfo or UTC) < self._since

@@ -1,6 +1,7 @@
 """Lines of `go test -json` are counted from the beginning of each test to the end of its package."""
 
 import json
+from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +48,20 @@ def test_outcome_without_a_beginning_counts_for_nothing() -> None:
 
 def test_other_output_counts_for_nothing() -> None:
     assert counts_of(b"12 passed\n", b'{"Action":', b"[1]\n", b'{"Action": 1, "Package": 2}\n', b"ok  p 0.1s\n") is None
+
+
+def test_lines_of_an_earlier_run_count_for_nothing() -> None:
+    output = GoTestOutput(datetime(2026, 11, 30, 5, 58, tzinfo=UTC))
+    output.feed(line("run", "TestA") + line("pass", "TestA") + line("pass"))
+    assert output.counts() is None
+
+
+def test_lines_of_this_run_count() -> None:
+    output = GoTestOutput(datetime(2026, 11, 30, 5, 57, 53, 900_000, tzinfo=UTC))
+    output.feed(line("run", "TestA") + line("pass", "TestA") + line("pass"))
+    counts = output.counts()
+    assert counts is not None
+    assert counts.passed == 1
 
 
 @given(st.lists(st.integers(1, 400), max_size=10))

@@ -40,6 +40,14 @@ class FileEvents:
         """Take it for a file that a program keeps for itself, so that it does not matter what it was before."""
         self.was_read_before = False
 
+    def add_unseen_change(self) -> None:
+        """Add a change that came without an event, as by a program that has the file open, or mapped into its memory.
+
+        The file is closed later, or was closed before, so that nobody can say which content was read.
+        """
+        self.was_read_before = self.was_read_before or self.is_read or self.is_open
+        self.is_read = False
+
 
 @dataclass(slots=True)
 class FilesSeen:

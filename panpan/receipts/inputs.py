@@ -51,9 +51,9 @@ class InputFinder:
         self.git = GitFiles(roots)
         self._derived = DerivedFiles(self.git)
 
-    def look(self, seen: FilesSeen) -> TouchedFiles:
-        """Digest the files that were seen; it blocks."""
-        return read_touched(seen.files, self._digests)
+    def look(self, seen: FilesSeen, since_ns: int) -> TouchedFiles:
+        """Digest the files that were seen since the start of a command; it blocks."""
+        return read_touched(seen.files, self._digests, since_ns)
 
     async def find(self, seen: FilesSeen, touched: TouchedFiles, since_ns: int) -> InputsAndOutputs:
         """Return inputs and outputs of a command.
@@ -64,7 +64,7 @@ class InputFinder:
             since_ns: Start of the command, nanoseconds since 1970.
         """
         if await self._correct(seen, since_ns):
-            touched = await to_thread.run_sync(self.look, seen)
+            touched = await to_thread.run_sync(self.look, seen, since_ns)
         sources = await self._derived.sources_of(touched.inputs, touched.outputs)
         inputs = {**sources.contents, **touched.inputs} if sources.contents else touched.inputs
         knows_all = seen.is_complete and not seen.uses_cache and sources.knows_all

@@ -29,14 +29,15 @@ class TouchedFiles:
         return [content for path, content in self.inputs.items() if path not in self.outputs]
 
 
-def read_touched(files: Mapping[str, FileEvents], digests: FileDigests) -> TouchedFiles:
+def read_touched(files: Mapping[str, FileEvents], digests: FileDigests, since_ns: int) -> TouchedFiles:
     """Return what a command read and wrote, digested as it is now.
 
     Args:
         files: What was seen of files meanwhile, by canonical path.
         digests: Digests of files.
+        since_ns: Start of the command, nanoseconds since 1970.
     """
-    regular = dict(_regular(files))
+    regular = dict(_regular(files, since_ns))
     inputs = sorted(path for path, events in regular.items() if _is_input(events))
     outputs = sorted(path for path, events in regular.items() if events.is_written)
     named = [*inputs[:MOST_NAMED], *outputs[:MOST_NAMED]]
@@ -63,12 +64,16 @@ def _is_input(events: FileEvents) -> bool:
     return events.is_read or is_changed(events) or (events.is_open and not events.is_written)
 
 
-def _regular(files: Mapping[str, FileEvents]) -> Iterator[tuple[str, FileEvents]]:
+def _regular(files: Mapping[str, FileEvents], since_ns: int) -> Iterator[tuple[str, FileEvents]]:
     """Yield the files that are regular ones or gone, but for those that came and went."""
     for path, events in files.items():
         try:
-            is_regular = stat.S_ISREG(os.lstat(path).st_mode)
+            status = os.lstat(path)
+            is_regular = stat.S_ISREG(status.st_mode)
         except OSError:
             is_regular = not events.is_new
+        else:
+            if not events.is_written and min(status.st_mtime_ns, status.st_ctime_ns) >= since_ns:
+                events.add_unseen_change()
         if is_regular:
             yield path, events

@@ -107,6 +107,8 @@ class Receipt(_Part):
     """True if it had the network; or the hosts that it could reach."""
     kind: CommandKind = "run"
     tests: tuple[TestCounts, ...] = ()
+    test_options: str = ""
+    """Options of the variable PYTEST_ADDOPTS, without those that panpan adds."""
     environment: EnvironmentIdentity = EnvironmentIdentity()
     seeds: Mapping[str, str] = Field(default_factory=dict)
     """Seeds in its words and variables, by name, such as `PYTHONHASHSEED`."""

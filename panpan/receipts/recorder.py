@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, time_ns
 from uuid import uuid4
 
 from anyio import CancelScope, to_thread
@@ -32,6 +32,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
 _SHELL_JOINTS = compile_late(r"[\s;|&()<>'\"=]+")
+_MAX_OPTIONS_CHARS = 500
 _FORGED = ("<testcase", "<testsuite", '"Action"')
 """Parts of reports. A line that has one writes its own report."""
 
@@ -146,11 +147,12 @@ class Recording:
         self._command = command
         self._seen = seen
         self._reports = reports
-        self._began_at = datetime.now(UTC)
+        self._since_ns = time_ns()
+        self._began_at = datetime.fromtimestamp(self._since_ns / 1e9, UTC)
         self._began = perf_counter()
         self._output = sha256()
         self._output_bytes = 0
-        self._go_tests = GoTestOutput()
+        self._go_tests = GoTestOutput(self._began_at)
         self._is_forged = any(part in command.line for part in _FORGED)
 
     @property
@@ -206,13 +208,13 @@ class Recording:
         if self._command.only_looks:
             return only_touched(touched, is_complete=self._seen.is_complete)
         try:
-            return await self._recorder.files.find(self._seen, touched, int(self._began_at.timestamp() * 1e9))
+            return await self._recorder.files.find(self._seen, touched, self._since_ns)
         except (PanpanError, OSError, ValueError):
             return InputsAndOutputs({}, {}, (), "unknown")
 
     def _look(self) -> TouchedFiles:
         self._recorder.watched.end(self._seen)
-        return self._recorder.files.look(self._seen)
+        return self._recorder.files.look(self._seen, self._since_ns)
 
     def _receipt(self, end: _End, files: InputsAndOutputs, tracked: set[str]) -> Receipt:
         command, roots = self._command, self._recorder.roots
@@ -234,6 +236,7 @@ class Recording:
             network=end.network,
             kind=kind_of(tests, files.outputs, files.only_read, only_looks=command.only_looks, is_copied=tracked),
             tests=tests,
+            test_options=storable(command.environment.get("PYTEST_ADDOPTS", "")[:_MAX_OPTIONS_CHARS]),
             environment=self._recorder.environments.identity(command.cwd, command.environment, self._seen.environments),
             seeds=seeds_of(command.line, command.argv, command.environment),
             inputs=tuple(file_digest(path, content, top) for path, content in files.inputs.items()),

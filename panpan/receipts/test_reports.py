@@ -20,7 +20,8 @@ from panpan.types.dataclass import dataclass
 
 _MOST_REPORTS = 2_000
 _MOST_TOTAL_BYTES = 60_000_000
-_MOST_FILES = 200
+MOST_FILES = 200
+"""Most test files that the counts of a report name."""
 _CLOCK_SLACK = timedelta(seconds=1)
 """Reports may leave the parts of a second out."""
 
@@ -59,7 +60,7 @@ class TestFiles:
         names = [(name, True) for report in reports for name in report.files]
         names += [(name, False) for report in reports for name in report.classes]
         found = {place for name, is_file in names if (place := self._file_of(name, is_file=is_file))}
-        return tuple(sorted(found)[:_MOST_FILES])
+        return tuple(sorted(found)[:MOST_FILES])
 
     def passed_in(self, reports: Sequence[JUnitReport]) -> Mapping[str, int]:
         """Return how many tests passed, by the files that exist."""
@@ -69,7 +70,7 @@ class TestFiles:
             for name, passed in report.passed_by.items():
                 found[self._file_of(name, is_file=name in files)] += passed
         del found[""]
-        return dict(sorted(found.items())[:_MOST_FILES])
+        return dict(sorted(found.items())[:MOST_FILES])
 
     def _file_of(self, name: str, *, is_file: bool) -> str:
         """Return the file of this name in a report, or the one that a class may be in; empty if there is none here."""

@@ -41,6 +41,7 @@ def ran(
     timed_out: bool = False,
     state: State = "fresh",
     is_of_turn: bool = True,
+    test_options: str = "",
 ) -> Ran:
     """Return a command whose report has these counts; without any, it wrote no report."""
     has_report = bool(passed + failed + skipped)
@@ -68,11 +69,18 @@ def ran(
         tests=(counts,) if has_report else (),
         inputs=tuple(FileDigest(path=path) for path in inputs),
         inputs_are="opened",
+        test_options=test_options,
     )
     return Ran(receipt, state, ("src/a.py",) if state == "stale" else (), is_of_turn)
 
 
-def evidence(*commands: Ran, written: Sequence[str] = (), test_files: Sequence[str] | None = None) -> SessionEvidence:
+def evidence(
+    *commands: Ran,
+    written: Sequence[str] = (),
+    removed: Sequence[str] = (),
+    newer: Sequence[str] = (),
+    test_files: Sequence[str] | None = None,
+) -> SessionEvidence:
     """Return commands, oldest first, as evidence."""
     by_id = {one.receipt.id: one for one in commands}
     runs = [
@@ -85,10 +93,11 @@ def evidence(*commands: Ran, written: Sequence[str] = (), test_files: Sequence[s
             earlier=earlier,
             test_files=test_files,
             written=written,
+            newer=newer,
         )
         for newest, earlier in newest_runs([one.receipt for one in commands])
     ]
-    return SessionEvidence(runs, written=written, now=NOW)
+    return SessionEvidence(runs, written=written, removed=removed, now=NOW)
 
 
 @cache

@@ -1,6 +1,8 @@
 """A receipt names the files that a command read and wrote."""
 
+import os
 import sys
+import time
 from hashlib import sha256
 from pathlib import Path
 
@@ -38,6 +40,26 @@ async def test_file_that_changes_after_it_was_read_is_told(tmp_path: Path) -> No
         receipt = await work.run("cat a.py; echo two > a.py")
     assert inputs_of(receipt) == {"a.py": "changed"}
     assert outputs_of(receipt) == {"a.py": "whole"}
+
+
+async def test_file_that_changes_through_an_open_descriptor_is_told(tmp_path: Path) -> None:
+    async with workspace_at(tmp_path) as work:
+        path = work.write("a.py", "one\n")
+        with path.open("r+b", buffering=0) as file:
+            command = StartedCommand(argv=["true"], cwd=work.top, environment={})
+            recording = await work.recorder.begin(command)
+            began = time.time_ns()
+            path.read_text()
+            while os.fstat(file.fileno()).st_mtime_ns < began:  # the clock of the file system ticks slowly
+                os.pwrite(file.fileno(), b"two\n", 0)
+            receipt = await recording.end(0, box="off")
+    assert inputs_of(receipt) == {"a.py": "changed"}
+
+
+async def test_receipt_names_options_of_pytest(tmp_path: Path) -> None:
+    async with workspace_at(tmp_path) as work:
+        receipt = await work.run("true", variables={"PYTEST_ADDOPTS": "-k x"})
+    assert receipt.test_options == "-k x"
 
 
 async def test_file_that_comes_and_goes_is_left_out(tmp_path: Path) -> None:

@@ -163,6 +163,9 @@ def _of_command(claim: AnswerClaim, evidence: SessionEvidence) -> Sequence[Comma
         named = [words for words in map(_plain, run.receipt.commands) if _is_named(words, wanted, claim.is_tool)]
         if named:
             is_good = run.is_fresh and run.succeeded and _is_at_top(run)
+            if claim.is_tool:  # a script of the workspace that has its name is another program
+                read = {file.path for file in run.receipt.inputs}
+                is_good = is_good and not any(posixpath.normpath(words[0]) in read for words in run.receipt.commands)
             if names_test_program(run.receipt):
                 is_good = is_good and run.tests_passed
             return [run] if is_good and (named[0] == wanted or _is_whole_check(named[0][len(wanted) :])) else ()
@@ -217,7 +220,7 @@ _SHOWN_BY: Mapping[ClaimKind, Callable[[AnswerClaim, SessionEvidence], Sequence[
 
 
 def _result(run: CommandRun, evidence: SessionEvidence) -> str:
-    about = [_label(run), spoken_age(run.receipt.ended_at, evidence.now), *_of_session(run, evidence.written)]
+    about = [_label(run), spoken_age(run.receipt.ended_at, evidence.now), *_of_session(run, evidence)]
     return f"{_outcome(run)} ({', '.join(about)})"
 
 
@@ -267,25 +270,37 @@ def _label(run: CommandRun) -> str:
 
 
 _DEFINITIONS = re.compile(
-    r"conftest\.py|pytest\.ini|tox\.ini|setup\.cfg|pyproject\.toml|noxfile\.py|Makefile|justfile|package\.json|"
+    r"conftest\.py|(?:pytest|sitecustomize|usercustomize)\.py|pytest\.ini|tox\.ini|setup\.cfg|pyproject\.toml|noxfile\.py|Makefile|justfile|package\.json|"
     r"(?:jest|vitest)\.config\.\w+|CMakeLists\.txt|build\.gradle(?:\.kts)?|pom\.xml"
 )
 _EXPECTED = re.compile(r"(?i)\.(?:json|jsonl|csv|tsv|txt|ya?ml|npy|npz|pkl|parquet|snap|out|expected|golden|ref)$")
 
 
-def _of_session(run: CommandRun, written: Collection[str]) -> Sequence[str]:
-    """Return the references of a run that the session itself has written, in words."""
-    if not run.is_of_tests or not written:
+def _of_session(run: CommandRun, evidence: SessionEvidence) -> Sequence[str]:
+    """Return the references of a run that the session itself has written or removed, in words."""
+    if not run.is_of_tests:
         return ()
     said = []
-    own = run.files & frozenset(written)
+    own = run.files & evidence.written
     if own:
         said.append(_own_tests(run, own))
-    for path in sorted(frozenset(written) & {file.path for file in run.receipt.inputs} - own):
+    if run.scope == "all" and evidence.removed:
+        first, more = min(evidence.removed), len(evidence.removed) - 1
+        said.append(f"{first}{f' and {more} more' if more else ''} removed in this session")
+    programs = _files_in_words(run) & evidence.written - own
+    for path in sorted(evidence.written & {file.path for file in run.receipt.inputs} - own | programs):
         name = posixpath.basename(path)
-        if _DEFINITIONS.fullmatch(name) or (_EXPECTED.search(name) and not name.startswith(".")):
+        if path in programs or _DEFINITIONS.fullmatch(name) or (_EXPECTED.search(name) and not name.startswith(".")):
             said.append(f"{path} written in this session")
     return said[:1] if len(said) < 2 else [*said[:2], *([f"{len(said) - 2} more"] if len(said) > 2 else [])]
+
+
+def _files_in_words(run: CommandRun) -> frozenset[str]:
+    """Return the words of a run as paths of the workspace; those that are files may be programs that it ran."""
+    receipt = run.receipt
+    return frozenset(
+        posixpath.normpath(posixpath.join(receipt.cwd, word)) for words in receipt.commands for word in words
+    )
 
 
 def _own_tests(run: CommandRun, own: Collection[str]) -> str:

@@ -5,6 +5,7 @@ The rule: words of a command only ever narrow down what it shows. That it ran te
 
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
@@ -43,11 +44,18 @@ change them."""
 
 _PYTEST_FLAGS = compile_late(
     r"-[qvsxl]+|-r\w+|-n\w+|--(?:verbose|quiet|exitfirst|showlocals|no-header|no-summary|strict\S*|disable-warnings|"
-    r"cache-clear|force-short-summary|full-trace|cov(?:-\S+)?|no-cov)|"
-    r"--(?:tb|color|capture|durations|maxfail|junit-?xml|timeout|cov|cov-report|numprocesses|dist|log-\S+|show-capture|"
-    r"import-mode|verbosity|randomly-seed|reruns)=.*"
+    r"cache-clear|force-short-summary|full-trace|cov(?:-\S+)?|no-cov|no-showlocals|no-fold-skipped|"
+    r"ff|failed-first|nf|new-first|"
+    r"(?:tb|color|capture|durations|durations-min|maxfail|junit-?xml|timeout|timeout-method|cov|cov-report|numprocesses|dist|"
+    r"log-\S+|show-capture|import-mode|verbosity|randomly-seed|random-order-seed|reruns|asyncio-mode|assert|code-highlight|"
+    r"basetemp|cov-config|cov-fail-under)=.*)"
 )
-_PYTEST_VALUES = frozenset({"-n", "-p", "-W", "--tb", "--color", "--durations", "--maxfail", "--dist", "--junitxml"})
+_PYTEST_VALUES = frozenset({
+    "-n", "-p", "-W", "--tb", "--color", "--durations", "--maxfail", "--dist", "--junitxml", "--timeout", "--verbosity",
+    "--cov-report", "--show-capture", "--capture", "--log-level", "--log-cli-level", "--reruns", "--basetemp",
+})  # fmt: skip
+_KNOWN_PLUGINS = compile_late(r"no:\S+|xdist(?:\.plugin)?|pytester|pytest_\w+(?:\.plugin)?")
+"""Plugins that select no tests; another one may."""
 _FLAGS: Mapping[str, str] = {
     "cargo": r"--(?:workspace|all|all-features|all-targets|release|quiet|no-fail-fast|locked|offline|verbose)|-[qv]+|"
     r"-r|-j\d*",
@@ -132,7 +140,7 @@ def scope_of(receipt: Receipt, top: str) -> Scope:
         elif not _is_beside(program, words):
             scope = _of_words(words)
             scopes.append("paths" if scope == "all" and posixpath.normpath(place) != posixpath.normpath(top) else scope)
-    if not scopes or "part" in scopes:
+    if not scopes or "part" in (*scopes, _of_options(receipt.test_options)):
         return "part"
     return "paths" if "paths" in scopes else "all"
 
@@ -205,13 +213,20 @@ def _of_words(words: Words) -> Scope:
     return "all" if operands in _TARGETS[program] else "part"
 
 
+def _of_options(options: str) -> Scope:
+    try:
+        return _of_pytest(shlex.split(options))
+    except ValueError:
+        return "part"
+
+
 def _of_pytest(rest: Sequence[str]) -> Scope:
     scope: Scope = "all"
     waiting = list(reversed(rest))
     while waiting:
         word = waiting.pop()
         if word in _PYTEST_VALUES:
-            if not waiting:
+            if not waiting or (word == "-p" and not _KNOWN_PLUGINS.fullmatch(waiting[-1])):
                 return "part"
             waiting.pop()
         elif _PYTEST_FLAGS.fullmatch(word) or word in (".", "./"):

@@ -1,7 +1,8 @@
 """Gathers what a closing line needs: the newest run of each command that matters, and if it still holds."""
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from panpan.errors import PanpanError
 from panpan.file_trees.listed_files import list_files
 from panpan.receipts.receipt import Receipt
 from panpan.receipts.staleness import Freshness
+from panpan.types.dataclass import dataclass
 
 _MOST_RUNS = 40
 """Most commands whose inputs are looked at; where reads cannot be seen, each look goes through the workspace."""
@@ -57,7 +59,8 @@ async def gather(
         return SessionEvidence((), now=now)
     top = str(receipts.root)
     written = await to_thread.run_sync(_present, receipts.root, receipts.files_written_here())
-    test_files = await _test_files(receipts.root, [receipt for receipt, _ in chosen]) if "tests" in kinds else None
+    removed = await to_thread.run_sync(_removed, receipts.root, receipts.files_removed_here())
+    found_tests = await _test_files(receipts.root, [receipt for receipt, _ in chosen]) if "tests" in kinds else None
     not_looked_at = len(chosen) - (_MOST_RUNS if kinds else _MOST_NEWS)
     runs = []
     for number, (receipt, earlier) in enumerate(chosen):  # an older one still counts as a doubt
@@ -69,11 +72,12 @@ async def gather(
             changed=found.changed,
             is_of_turn=here[receipt.id].turn == receipts.turn,
             earlier=earlier,
-            test_files=test_files,
+            test_files=found_tests.paths if found_tests and found_tests.are_all else None,
             written=written,
+            newer=found_tests.newer_than(receipt) if found_tests else (),
         )
         runs.append(run)
-    return SessionEvidence(runs, written=written, now=now)
+    return SessionEvidence(runs, written=written, removed=removed, now=now)
 
 
 def _shows_something(receipt: Receipt, earlier: Sequence[Receipt]) -> bool:
@@ -91,13 +95,44 @@ def _present(root: Path, written: Iterable[str]) -> frozenset[str]:
     return frozenset(path for path in written if not decides_tests(path) or os.path.lexists(root / path))
 
 
-async def _test_files(root: Path, receipts: Iterable[Receipt]) -> Collection[str] | None:
-    """Return the test files of the workspace, if a command names paths of tests; None if they cannot be listed."""
-    if not any(receipt.tests and scope_of(receipt, str(root)) == "paths" for receipt in receipts):
+def _removed(root: Path, gone: Iterable[str]) -> frozenset[str]:
+    """Return the test files that are still gone. Blocks."""
+    return frozenset(path for path in gone if is_test_file(path) and not os.path.lexists(root / path))
+
+
+@dataclass(frozen=True, slots=True)
+class _TestFiles:
+    """Test files of the workspace, and files that say which tests there are."""
+
+    changed: Mapping[str, float]
+    """Times of their last changes, seconds since 1970, by path."""
+    are_all: bool
+    """False if there may be others, in repositories within this one."""
+
+    @property
+    def paths(self) -> Collection[str]:
+        return [path for path in self.changed if is_test_file(path)]
+
+    def newer_than(self, receipt: Receipt) -> Collection[str]:
+        began = datetime.fromisoformat(receipt.began_at).timestamp()
+        return [path for path, changed in self.changed.items() if changed > began]
+
+
+async def _test_files(root: Path, receipts: Iterable[Receipt]) -> _TestFiles | None:
+    """Return the test files of the workspace, if a command selects all tests or some by path; None if git has none."""
+    if not any(receipt.tests and scope_of(receipt, str(root)) != "part" for receipt in receipts):
         return None
     try:
         listed = await list_files(root)
     except (PanpanError, OSError):
         return None
-    found = [path for path in listed.files if is_test_file(path)]
-    return None if listed.repositories else await to_thread.run_sync(_present, root, found)
+    found = [path for path in listed.files if decides_tests(path)]
+    return _TestFiles(await to_thread.run_sync(_changes, root, found), not listed.repositories)
+
+
+def _changes(root: Path, paths: Iterable[str]) -> Mapping[str, float]:
+    changed: dict[str, float] = {}
+    for path in paths:
+        with suppress(OSError):
+            changed[path] = (root / path).lstat().st_ctime
+    return changed

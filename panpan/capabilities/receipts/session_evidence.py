@@ -4,7 +4,7 @@ The rule: in doubt a run shows less. A run whose inputs have changed, or are not
 """
 
 import posixpath
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from datetime import datetime
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -20,6 +20,7 @@ from panpan.capabilities.receipts.command_scope import (
     scope_of,
 )
 from panpan.receipts.receipt import Receipt
+from panpan.receipts.test_reports import MOST_FILES
 from panpan.types.pattern import compile_late
 
 State: TypeAlias = Literal["fresh", "stale", "unknown"]
@@ -37,6 +38,7 @@ class CommandRun:
         earlier: Earlier runs of the same command.
         test_files: Test files of the workspace; None if they are not known.
         written: Files that exist and that agents of this session have written.
+        newer: Test files of the workspace that came or changed after it began, whoever wrote them.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class CommandRun:
         earlier: Sequence[Receipt] = (),
         test_files: Collection[str] | None = None,
         written: Collection[str] = (),
+        newer: Collection[str] = (),
     ) -> None:
         self.receipt = receipt
         self.state = state
@@ -59,6 +62,7 @@ class CommandRun:
         self._earlier = earlier
         self._test_files = test_files
         self._written = written
+        self._newer = newer
 
     @property
     def is_fresh(self) -> bool:
@@ -92,11 +96,20 @@ class CommandRun:
 
     @cached_property
     def unseen(self) -> Sequence[str]:
-        """Test files of this session that it did not read, although it ran all tests that there were."""
+        """Test files that it left out, although its words select all tests."""
         if scope_of(self.receipt, self._top) != "all":
             return ()
         seen = self.files | {file.path for file in self.receipt.inputs}
-        return sorted(path for path in self._written if path not in seen and decides_tests(path))
+        new = {path for path in (*self._written, *self._newer) if path not in seen and decides_tests(path)}
+        return sorted(new | self._without_result)
+
+    @property
+    def _without_result(self) -> Set[str]:
+        """Test files that it read and does not report, where an exit code cannot say that it came to its end."""
+        if exit_code_counts(self.receipt) or not 0 < len(self.files) < MOST_FILES:
+            return frozenset()
+        read = {file.path for file in self.receipt.inputs if file.path.endswith(".py") and is_test_file(file.path)}
+        return read - self.files if any(file.endswith(".py") for file in self.files) else frozenset()
 
     @cached_property
     def families(self) -> frozenset[str]:
@@ -151,11 +164,20 @@ class SessionEvidence:
     Args:
         runs: The newest run of each command, in the order in which they ended.
         written: Files that the agents of this session have written, as receipts name them.
+        removed: Test files that they have removed.
         now: The present.
     """
 
-    def __init__(self, runs: Sequence[CommandRun], *, written: Collection[str] = (), now: datetime) -> None:
+    def __init__(
+        self,
+        runs: Sequence[CommandRun],
+        *,
+        written: Collection[str] = (),
+        removed: Collection[str] = (),
+        now: datetime,
+    ) -> None:
         self.runs = runs
+        self.removed = frozenset(removed)
         self.written = frozenset(written)
         self.now = now
 

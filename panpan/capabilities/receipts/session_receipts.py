@@ -52,6 +52,7 @@ class SessionReceipts:
         self._settle = settle
         self._receipts: list[SessionReceipt] = []
         self._written: set[str] = set()
+        self._removed: set[str] = set()
         self._files: dict[str, FileDigest] = {}
         """The newest that was said of each file."""
 
@@ -76,6 +77,10 @@ class SessionReceipts:
         """
         return self._written
 
+    def files_removed_here(self) -> Set[str]:
+        """Return the files that commands of the agents have removed, some of which may be there again."""
+        return self._removed
+
     def go_on_after(self, turn: int) -> None:
         """Count on from the last turn of an earlier run."""
         self.turn = max(self.turn, turn)
@@ -91,6 +96,7 @@ class SessionReceipts:
             return
         if one.root == self.root:
             self._written.update(file.path for file in one.receipt.outputs)
+            self._removed.update(file.path for file in one.receipt.outputs if file.how == "gone")
         else:
             self.note_written(one.root / file.path for file in one.receipt.outputs)
 

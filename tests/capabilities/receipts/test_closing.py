@@ -101,6 +101,26 @@ def test_expected_values_of_this_session_are_named() -> None:
     )
 
 
+def test_test_files_that_the_session_removed_are_named() -> None:
+    commands = evidence(ran("pytest", passed=12), removed=["tests/test_old.py"])
+
+    assert (
+        line("", commands) == "verified: 12 tests passed (pytest, 3 s ago, tests/test_old.py removed in this session)"
+    )
+
+
+def test_programs_of_this_session_are_named() -> None:
+    commands = evidence(ran("python scripts/report.py", passed=2, files=[]), written=["scripts/report.py"])
+
+    assert line("", commands).endswith("scripts/report.py written in this session)")
+
+
+def test_module_in_place_of_pytest_is_named() -> None:
+    commands = evidence(ran("python -m pytest", passed=2, inputs=["pytest.py"]), written=["pytest.py"])
+
+    assert line("", commands) == "verified: 2 tests passed (pytest, 3 s ago, pytest.py written in this session)"
+
+
 def test_new_test_file_that_a_run_did_not_see_is_named() -> None:
     commands = evidence(ran("pytest", passed=2), written=["tests/test_new.py"])
 

@@ -4,9 +4,11 @@ import shlex
 import sys
 from pathlib import Path
 
+import anyio
 import pytest
 
 from panpan.capabilities.receipts.session_receipts import SessionReceipt
+from panpan.types.events import Event, TurnEnded
 from tests.capabilities.plan_mode.test_plan_sessions import DONE, Place, allow
 from tests.capabilities.receipts.receipt_fixtures import bash, place_in, receipts_of, submit
 
@@ -35,6 +37,28 @@ async def test_receipt_counts_tests_behind_a_pipe(place: Place) -> None:
     assert (counts.passed, counts.failed, counts.files) == (1, 1, ("test_them.py",))
     assert (one.receipt.kind, one.receipt.exit_code, one.receipt.inputs_are) == ("tests", 0, "opened")
     assert "test_them.py" in [file.path for file in one.receipt.inputs]
+
+
+async def test_line_names_test_files_that_came_or_went_after_the_run(place: Place) -> None:
+    workspace = place.root / "workspace"
+    (workspace / "test_old.py").write_text("")
+    await anyio.run_process(["git", "init", "-q", "."], cwd=workspace)
+    lines: list[str] = []
+
+    def take(event: Event) -> None:
+        if isinstance(event, TurnEnded) and event.verification is not None:
+            lines.append(event.verification.line)
+
+    good = "rm test_old.py; echo 'def test(): 1' >test_them.py"
+    async with place.open(bash(good), bash(PYTEST), DONE, 'text = "All tests pass."', ask=allow) as session:
+        await submit(session, take)
+        (workspace / "test_new.py").write_text("def test_new(): assert 0\n")
+        await submit(session, take)
+
+    assert "1 test passed (pytest" in lines[0]
+    assert "test_old.py removed in this session" in lines[0]
+    assert "without test_new.py" in lines[1]
+    assert lines[1].endswith('unverified: "All tests pass"')
 
 
 async def test_receipt_counts_no_tests_without_reports(place: Place) -> None:

@@ -138,6 +138,17 @@ def test_dash_prints_claims_and_writes_no_file(tmp_path: Path, capsys: pytest.Ca
     assert not (tmp_path / "claims.toml").exists()
 
 
+@pytest.mark.parametrize("output", ["claims.toml", "."])
+def test_link_out_of_the_folder_is_not_written_through(tmp_path: Path, output: str) -> None:
+    """A repository may bring a link to a file that a shell reads at its start."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    (folder / "claims.toml").symlink_to(tmp_path / ".bash_profile")
+    with pytest.raises(ConfigError, match=r"is a link that leads to .*\.bash_profile; name that file with -o"):
+        extracted(folder, "README.md", README.encode(), output=Path(output))
+    assert not (tmp_path / ".bash_profile").exists()
+
+
 def test_folder_as_output_gets_a_claims_file(tmp_path: Path) -> None:
     (tmp_path / "into").mkdir()
     extracted(tmp_path, "README.md", README.encode(), output=Path("into"))

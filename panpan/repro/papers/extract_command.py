@@ -110,9 +110,17 @@ def _absolute(cwd: Path, path: Path) -> Path:
 
 
 def _target(cwd: Path, output: Path) -> Path:
-    """Return the file for the claims; of a folder, the claims.toml in it."""
-    path = _absolute(cwd, output)
-    return path / NAME if path.is_dir() else path
+    """Return the file for the claims; of a folder, the claims.toml in it.
+
+    Raises:
+        ConfigError: It is a link that leads elsewhere, such as one that came with a repository.
+    """
+    seen = cwd / output.expanduser()
+    path = Path(os.path.realpath(seen / NAME if seen.is_dir() else seen))
+    folder = Path(os.path.realpath(seen if seen.is_dir() else seen.parent))
+    if not path.is_relative_to(folder):
+        raise ConfigError(f"{seen} is a link that leads to {path}; name that file with -o, or remove the link")
+    return path
 
 
 def _old(path: Path) -> bytes | None:

@@ -58,6 +58,25 @@ async def test_check_judges_claims_without_a_model_or_a_key(paper: CheckedPaper)
     }
 
 
+async def test_files_outside_of_the_results_are_no_outputs(paper: CheckedPaper) -> None:
+    """A check.json may have come with a repository."""
+    paper.claim(claim("accuracy", "0.53", seed=3, extract=ACCURACY))
+    report = await paper.check()
+    outside = paper.results.parent.with_name("elsewhere")
+    outside.mkdir()
+    (outside / "metrics.json").write_text("private")
+
+    for place in (str(outside), "../../elsewhere"):
+        assert not any(outputs_of(forged(report, place), paper.results).values())
+
+
+def forged(report: CheckReport, place: str) -> CheckReport:
+    """Return a check of one claim that names another folder as that of its run."""
+    (judged,) = report.judgements
+    runs = tuple(run.model_copy(update={"files": place, "output": f"{place}/metrics.json"}) for run in judged.runs)
+    return report.model_copy(update={"judgements": (judged.model_copy(update={"runs": runs}),)})
+
+
 async def test_claims_with_one_command_share_its_run(paper: CheckedPaper) -> None:
     await paper.judged(claim("mean", "2.0"), claim("accuracy", "0.50", extract=ACCURACY))
 

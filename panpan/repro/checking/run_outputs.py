@@ -32,7 +32,8 @@ def _files(claim: Claim, run: ClaimRun, results: Path) -> Iterator[tuple[str, Pa
     if run.output and (path := _regular(results / run.output, results)):
         yield OUTPUT, path
     name = claim.extract.path if claim.extract is not None else ""
-    if run.files and name and (path := _regular(results / run.files / name, results / run.files)):
+    folder = results / run.files  # of a check.json that may have come with a repository
+    if run.files and name and is_below(canonical_path(folder), results) and (path := _regular(folder / name, folder)):
         yield name, path
 
 

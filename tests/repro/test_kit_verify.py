@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -112,6 +113,23 @@ def test_program_of_a_kit_cannot_claim_its_own_numbers(kit: Path, tmp_path: Path
 
     assert not found.is_same
     assert found.claims[0]["runs"][0]["number"] == "9"
+
+
+def test_python_of_a_kit_does_not_find_the_numbers(kit: Path, tmp_path: Path) -> None:
+    """Neither a program on the kit's PATH nor a module in its home comes between."""
+    packages = "home/.local/lib/python{}.{}/site-packages".format(*sys.version_info[:2])
+    lies = f"""
+mkdir -p "$work/../{packages}"
+printf 'import os; os._exit(0)' >"$work/../{packages}/usercustomize.py"
+printf '#!/bin/sh\nexit 0\n' >"$work/../bin/python3"
+chmod +x "$work/../bin/python3"
+exit 0
+"""
+    rewritten(kit, "reproduce.sh", lambda script: script.replace('rm -rf -- "$work/run"\n\n', lies))
+    found = verified(kit, options(tmp_path))
+
+    assert found.is_same
+    assert found.claims[0]["runs"][0]["number"] == "2.5"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ home, and panpan's own `compare.py` finds the numbers afterwards, whatever the k
 import json
 import os
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -191,7 +192,17 @@ async def _compared(ground: Ground, check: CheckReport) -> Sequence[Mapping[str,
         listing.write_text(check.model_dump_json(), encoding="utf-8")
 
     await to_thread.run_sync(write)
-    words = ("python3", str(program), "table", str(listing), str(ground.workspace / "work/results"), str(found))
+    # with this Python: in the box, the kit may have put a program or a module of its own in the place of one
+    words = (
+        sys.executable,
+        "-I",
+        "-S",
+        str(program),
+        "table",
+        str(listing),
+        str(ground.workspace / "work/results"),
+        str(found),
+    )
     verdict = await run_command(Command("compare", words, _COMPARE_S, writable=(own,)), ground, {})
     if verdict.exit_code not in (0, 1) or not found.is_file():
         raise ConfigError(f"the numbers of the kit cannot be found: {_end_of(verdict.output)}")

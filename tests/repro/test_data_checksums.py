@@ -123,12 +123,31 @@ def test_checksum_of_an_unchanged_file_is_not_taken_again(files: Files) -> None:
 
 def test_identity_differs_when_a_file_of_a_folder_does(files: Files) -> None:
     files.put("data/a")
-    before = identity_of([files.check("data")])
-    assert identity_of([files.check("data")]) == before
+    before = identity_of([files.check("data")], files.folder)
+    assert identity_of([files.check("data")], files.folder) == before
 
     files.put("data/a", b"changed")
 
-    assert identity_of([files.check("data")]) != before
+    assert identity_of([files.check("data")], files.folder) != before
+
+
+@pytest.mark.parametrize("path", ["data", "data/a.bin"])
+def test_identity_follows_data_that_is_not_read_whole(files: Files, path: str) -> None:
+    """A byte between the parts of a large file, and a file beyond those that are named."""
+    files.put("data/a.bin", b"0" * 2_000_000)
+    files.put("data/b.bin")
+    for name in ("a.bin", "b.bin"):
+        os.utime(files.folder / "data" / name, (0, 0))  # the clocks of file systems tick slowly
+
+    def identity() -> str:
+        return identity_of([files.check(path, whole=1_000_000, files=1)], files.folder)
+
+    before = identity()
+    assert identity() == before
+    with (files.folder / path if path != "data" else files.folder / "data/b.bin").open("r+b") as file:
+        file.seek(700_001 if path != "data" else 0)
+        file.write(b"1")
+    assert identity() != before
 
 
 def test_damaged_cache_counts_for_nothing(files: Files) -> None:

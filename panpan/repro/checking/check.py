@@ -90,7 +90,8 @@ async def check(folder: Path, options: CheckOptions, *, notify: Callable[[str], 
     here = await _here(options.on, places.results, env)
     confirms = options.confirms or Confirmations(folder, panpan_home(env, folder)).confirms
     obstacles = await to_thread.run_sync(_obstacles, claims.claim, options, confirms, here, source)
-    campaigns = CheckCampaigns(places.results, source, claims.environment, identity_of(data), env, options.on, notify)
+    identity = await to_thread.run_sync(identity_of, data, source.folder)
+    campaigns = CheckCampaigns(places.results, source, claims.environment, identity, env, options.on, notify)
     runnable = [claim for claim in claims.claim if claim.id not in obstacles]
     at_once = _fewer(options.at_once, here.most_at_once([claim.needs for claim in runnable]))
     runs = await ClaimRuns(runnable, campaigns, places.results, notify).make(options.seeds, at_once)

@@ -5,6 +5,7 @@ nothing, and that is said. Nothing counts as compared that was not read whole.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -65,10 +66,26 @@ def check_data(data: Sequence[Data], source: Path, cache: Path, limits: Limits |
     return checks
 
 
-def identity_of(checks: Sequence[DataCheck]) -> str:
-    """Return a digest that differs when the data does."""
-    facts = [(one.path, one.found, one.files) for one in checks]
+def identity_of(checks: Sequence[DataCheck], source: Path) -> str:
+    """Return a digest that differs when the data does. Of what was not read whole, sizes and times count.
+
+    Args:
+        checks: The data as it was found.
+        source: Folder of the repository.
+    """
+    facts = [(one.path, one.found, one.files, list(_states(one, source))) for one in checks]
     return sha256(repr(facts).encode(errors="surrogateescape")).hexdigest()
+
+
+def _states(check: DataCheck, source: Path) -> Iterator[tuple[str, int, int, int]]:
+    """Yield the name, size and times of each file of data that was not read whole."""
+    if check.found is None or check.found.how == "whole":
+        return
+    place = canonical_path(source / check.path)
+    for name, path in _files_of(place) if place.is_dir() else [("", place)]:
+        with suppress(OSError):
+            status = path.lstat()
+            yield name, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def not_whole(check: DataCheck) -> str:

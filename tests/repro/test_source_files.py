@@ -73,6 +73,33 @@ async def test_submodule_becomes_a_link(folder: Path) -> None:
     assert "libs/other" in (await look(folder)).linked
 
 
+async def test_change_within_a_submodule_is_one(folder: Path) -> None:
+    make_repository(folder)
+    make_repository(folder / "libs" / "other")
+    git(folder, "add", "libs/other")
+    git(folder, "commit", "-qm", "add")
+    one = await look(folder)
+    put(folder, "libs/other/new.py", "1")
+    other = await look(folder)
+    put(folder, "libs/other/new.py", "22")
+    last = await look(folder)
+
+    assert [one.is_changed, other.is_changed, last.is_changed] == [False, True, True]
+    assert len({one.identity, other.identity, last.identity}) == 3
+
+
+async def test_file_that_git_takes_for_unchanged_is_one(folder: Path) -> None:
+    make_repository(folder, {"run.py": "1"})
+    git(folder, "update-index", "--assume-unchanged", "run.py")
+    put(folder, "run.py", "1")
+    one = await look(folder)
+    put(folder, "run.py", "22")
+    other = await look(folder)
+
+    assert (one.is_changed, other.is_changed) == (True, True)
+    assert one.identity != other.identity
+
+
 async def test_folder_that_a_repository_ignores_is_in_none(folder: Path) -> None:
     make_repository(folder.parent / "outer", {".gitignore": "paper/\n"})
     inner = folder.parent / "outer" / "paper"

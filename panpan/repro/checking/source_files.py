@@ -18,12 +18,13 @@ from panpan.errors import ConfigError, ToolError
 from panpan.file_trees.listed_files import WorkTreeFiles, list_files
 from panpan.system.files.canonical import is_below
 from panpan.system.files.folder_tree import walk
-from panpan.system.git.git import run_git
+from panpan.system.git.git import run_git, run_own_git
 from panpan.system.git.git_places import repository_around
 from panpan.types.dataclass import dataclass
 
 CLAIMS_FILE = "claims.toml"
 _GIT_S = 60.0
+_MAX_LIST_BYTES = 200_000_000
 _MAX_LINKED_FILES = 100_000
 """Files of a data folder that are compared with what git has; of more, the folder becomes a link."""
 
@@ -70,6 +71,9 @@ async def look_at_source(folder: Path, results: Path, data: Sequence[str]) -> So
     shared = await to_thread.run_sync(lambda: tuple(_to_link(folder, data, files if is_repository else ())))
     identity = commit if commit and not changed else await to_thread.run_sync(_digest, folder, files, shared)
     repositories = [path.rstrip("/") for path in listed.repositories if _is_filled(folder / path)]
+    if repositories:  # runs read their files, and no commit of this repository says what they are
+        inner = [f"{one}/{name}" for one in repositories for name in _names_below(folder / one)]
+        identity = f"{identity}-{await to_thread.run_sync(_digest, folder, inner, ())}"
     large = await to_thread.run_sync(lambda: list(_too_large(folder, files)))
     return SourceFiles(folder, commit, changed, identity, _outermost([*shared, *repositories, *large]), tuple(own))
 
@@ -83,7 +87,38 @@ async def _commit_of(folder: Path, own: Sequence[str]) -> tuple[str, bool]:
     status = await run_git(["status", "--porcelain", "-z", "--", ".", *but_for], cwd=folder, timeout_s=_GIT_S)
     if status.exit_code != 0 or status.timed_out:
         raise ToolError("git status failed")
-    return head.stdout.decode("ascii").strip(), bool(status.stdout)
+    return head.stdout.decode("ascii").strip(), bool(status.stdout) or await _may_hide_changes(folder)
+
+
+async def _may_hide_changes(folder: Path) -> bool:
+    """True if `git status` is silent about files that may differ from the commit.
+
+    These are files that git was told to take for unchanged, and submodules.
+    """
+    args = ["ls-files", "-v", "-s", "-z"]
+    listed = await run_own_git(args, cwd=folder, timeout_s=_GIT_S, max_bytes=_MAX_LIST_BYTES)
+    if listed.exit_code != 0 or listed.timed_out:
+        raise ToolError("git ls-files failed")
+    is_silent, submodules = await to_thread.run_sync(_not_looked_at, folder, listed.stdout)
+    if is_silent:
+        return True
+    for place, commit in submodules:
+        if await _commit_of(place, ()) != (commit, False):
+            return True
+    return False
+
+
+def _not_looked_at(folder: Path, listing: bytes) -> tuple[bool, Sequence[tuple[Path, str]]]:
+    """Return True if git takes a file that is there for unchanged, and the submodules with the commits they had."""
+    is_silent, submodules = False, []
+    for entry in filter(None, listing.split(b"\0")):
+        head, _, name = entry.partition(b"\t")
+        tag, mode, commit, *_ = head.decode("ascii").split()
+        place = folder / os.fsdecode(name)
+        is_silent |= (tag.islower() or tag == "S") and os.path.lexists(place)
+        if mode == "160000" and _is_filled(place):
+            submodules.append((place, commit))
+    return is_silent, submodules
 
 
 def _is_below_any(places: Sequence[str]) -> Callable[[str], bool]:
@@ -144,6 +179,13 @@ def _outermost(paths: Sequence[str]) -> tuple[str, ...]:
     """Return paths without those that lie in others."""
     ordered = sorted(dict.fromkeys(paths), key=len)
     return tuple(one for number, one in enumerate(ordered) if not _is_below_any(ordered[:number])(one))
+
+
+def _names_below(folder: Path) -> Iterator[str]:
+    """Yield the files of a repository within, without those of git."""
+    for here, folders, names in walk(folder):
+        folders[:] = [name for name in folders if name != ".git"]
+        yield from (os.path.relpath(f"{here}/{name}", folder) for name in names if name != ".git")
 
 
 def _digest(folder: Path, files: Sequence[str], data: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """The steps of a reproduction, with stand-ins for what other packages do: their order, and that they go on."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from panpan.repro.checking.results import CheckReport, Judgement
 from panpan.repro.claims.claim import Claim, Claims
 from panpan.repro.claims.claims_file import claims_text
 from panpan.repro.journey.journey import Journey, JourneyEnd, JourneyOptions
+from panpan.repro.journey.parts import OwnParts
 from tests.fakes.campaign import git
 from tests.fakes.file_server import Files
 from tests.fakes.outside import PUBLIC, Network, serving
@@ -29,6 +31,7 @@ class FakeParts:
         self.steps: list[str] = []
         self.fails_at = ""
         self.refuses_kit = False
+        self.trusts_setup = True
         self._claims = claims
         self._report = report
 
@@ -36,8 +39,12 @@ class FakeParts:
         self._do(f"propose {paper.name}")
         return claims_text(self._claims).encode() if self._claims is not None else None
 
-    async def confirm(self, folder: Path, env: Mapping[str, str], *, trusts: bool) -> None:
+    async def confirm(self, folder: Path, env: Mapping[str, str]) -> None:
         self._do("confirm")
+
+    async def require_trust(self, folder: Path, env: Mapping[str, str]) -> None:
+        if not self.trusts_setup:
+            raise ConfigError("claims.toml is not trusted")
 
     async def check(self, folder: Path, options: CheckOptions, say: Callable[[str], None]) -> CheckReport:
         self._do("check")
@@ -117,6 +124,27 @@ async def test_link_out_of_the_repository_is_not_read(tmp_path: Path, name: str)
         await run("robust-means", tmp_path, parts)
 
     assert parts.steps == []
+
+
+async def test_yes_to_claims_is_none_to_a_setup(tmp_path: Path) -> None:
+    toy_repository("robust-means", tmp_path)
+    parts = FakeParts(Claims(claim=(CLAIM,)))
+    parts.trusts_setup = False
+
+    with pytest.raises(ConfigError, match="is not trusted"):
+        await run("robust-means", tmp_path, parts, says_yes=True)
+    assert "check" not in parts.steps
+
+    await run("robust-means", tmp_path, parts, says_yes=True, trusts=True)
+    assert parts.steps[-2:] == ["check", "kit"]
+
+
+@pytest.mark.parametrize("setup", ["", 'setup = "make data"'])
+async def test_setup_is_trusted_only_by_the_user(tmp_path: Path, setup: str) -> None:
+    text = f'[environment]\nkind = "none"\n{setup}\n[[claim]]\nid = "a"\nvalue = "1"\ncommand = "make"\n'
+    (tmp_path / "claims.toml").write_text(text)
+    with pytest.raises(ConfigError, match="add --trust for this run") if setup else nullcontext():
+        await OwnParts(can_ask=False).require_trust(tmp_path, {"PANPAN_HOME": str(tmp_path / "home")})
 
 
 @pytest.mark.parametrize("step", ["propose README.md", "confirm", "check", "kit"])

@@ -129,7 +129,9 @@ class Journey:
                 await prepare(self.folder, runs, self._say)
             await self._require_claims()
             if not self._options.says_yes:
-                await self._parts.confirm(self.folder.path, self._options.env, trusts=self._options.trusts)
+                await self._parts.confirm(self.folder.path, self._options.env)
+            if not self._options.trusts:
+                await self._parts.require_trust(self.folder.path, self._options.env)
             check = await self._check()
             if runs is not None:
                 await self._explain(check, runs)

@@ -31,12 +31,18 @@ class Parts(Protocol):
     async def propose(self, paper: Path) -> bytes | None:
         """Return a claims.toml with what the tables of a paper say; None if they have no numbers."""
 
-    async def confirm(self, folder: Path, env: Mapping[str, str], *, trusts: bool) -> None:
-        """Let the user confirm the claims of a folder, and look at what else would run.
+    async def confirm(self, folder: Path, env: Mapping[str, str]) -> None:
+        """Let the user confirm the claims of a folder.
 
         Raises:
             AnswerNeededError: They have not, or there is no terminal.
-            ConfigError: They do not trust it.
+        """
+
+    async def require_trust(self, folder: Path, env: Mapping[str, str]) -> None:
+        """Let the user look at a setup, which runs with the network and which no claim shows.
+
+        Raises:
+            ConfigError: They do not trust it, or there is no terminal.
         """
 
     async def check(self, folder: Path, options: CheckOptions, say: Callable[[str], None]) -> CheckReport:
@@ -65,8 +71,8 @@ class OwnParts:
         found = propose(await read_paper(data, paper.name), paper.name)
         return proposed_text(found) if found.claims.claim else None
 
-    async def confirm(self, folder: Path, env: Mapping[str, str], *, trusts: bool) -> None:
-        """Ask about claims that wait, and about a setup, which no claim shows."""
+    async def confirm(self, folder: Path, env: Mapping[str, str]) -> None:
+        """Ask about claims that wait."""
         home = panpan_home(env, folder)
         file = await to_thread.run_sync(load_claims, folder)
         able = [claim for claim in file.claims.claim if obstacle_of(claim, is_confirmed=True) is None]
@@ -77,10 +83,13 @@ class OwnParts:
                     f"{folder}, or run them unconfirmed with --yes"
                 )
             await confirm(folder, env=env, questions=TerminalQuestions())
-            file = await to_thread.run_sync(load_claims, folder)
+
+    async def require_trust(self, folder: Path, env: Mapping[str, str]) -> None:
+        """Ask about a setup; `--yes` is about claims and does not answer this."""
+        file = await to_thread.run_sync(load_claims, folder)
         if file.claims.environment.setup is not None:
             ask: Ask | None = _ask if self._can_ask else None
-            await require_trust(file, home, trusts=trusts, ask=ask)
+            await require_trust(file, panpan_home(env, folder), ask=ask)
 
     async def check(self, folder: Path, options: CheckOptions, say: Callable[[str], None]) -> CheckReport:
         """Run what the user has confirmed."""

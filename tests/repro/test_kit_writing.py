@@ -119,6 +119,15 @@ async def test_formulas_in_cells_are_text(tmp_path: Path) -> None:
     }
 
 
+async def test_texts_of_strangers_do_nothing_where_they_are_shown(tmp_path: Path) -> None:
+    check = check_of(toy_project(tmp_path / "source"), [DataCheck(path="<img src=x>.csv")])
+    check = _with_texts(check, lambda name, text: "<b>\x1b[31m" if name in ("title", "row") else text)
+    kit = await write_kit(check, reproduction(tmp_path / "r", tmp_path / "source"), tmp_path / "kit")
+
+    assert not re.search("<b>|<img", (kit / "README.md").read_text())
+    assert "\x1b" not in (kit / "claims.csv").read_text()
+
+
 async def test_kit_replaces_an_older_one_and_nothing_else(tmp_path: Path) -> None:
     check, facts = check_of(toy_project(tmp_path / "source")), reproduction(tmp_path / "r", tmp_path / "source")
     (tmp_path / ".kit.new/outputs").mkdir(parents=True)  # as a kill leaves it
@@ -220,9 +229,9 @@ async def test_data_by_parts_is_told_and_not_listed(tmp_path: Path) -> None:
 
     assert (kit / "data.sha256").read_text() == ""
     page = (kit / "README.md").read_text()
-    assert re.search("`big.bin`.*covers parts of it only", page)
-    assert re.search("`huge`.*it has no checksum", page)
-    assert re.search("`gone.csv`.*missing in the check", page)
+    assert re.search("data big.bin: .*covers parts of it only", page)
+    assert re.search("data huge: .*it has no checksum", page)
+    assert re.search("data gone.csv: .*missing in the check", page)
     assert [one["found"] and one["found"]["how"] for one in _json(kit / "manifest.json")["data"]] == [
         "parts",
         "left out",

@@ -1,9 +1,14 @@
 """Private words: none is left in a text that was cleaned, however it was written."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from panpan.batch.reporting.page_parts import shown
+from panpan.batch.reporting.report import in_markdown
 from panpan.repro.kit.private_words import PrivateWords, common_names, is_private_place, is_telling
 from tests.repro.private_samples import ENVIRON, PLACES, PRIVATE, SPELLINGS
 
@@ -77,3 +82,28 @@ def test_clean_value_reaches_keys_and_lists(private: PrivateWords) -> None:
     value = {"mcurie": [{"a": "/home/mcurie/x"}, 3, None, True]}
 
     assert private.clean_value(value) == {"[user]": [{"a": "[home]/x"}, 3, None, True]}
+
+
+@pytest.mark.parametrize("escape", [in_markdown, shown])
+@pytest.mark.parametrize(
+    "word",
+    [
+        "/home/jane_doe",
+        "/srv/our group_1/jane",
+        "jane_doe",
+        "gpu_box",
+        "hf_abcdefghijklmnopqrstuvwxyz012345",
+        "o'key&of*mine-0123456789",
+    ],
+)
+def test_page_holds_no_private_word_with_escaped_signs(escape: Callable[[str], str], word: str) -> None:
+    environ = {"HOME": "/home/jane_doe", "USER": "jane_doe", "HOSTNAME": "gpu_box"}
+    private = PrivateWords.of_machine(
+        {Path("/srv/our group_1/jane"): "[folder]"}, {**environ, "WANDB_API_KEY": "o'key&of*mine-0123456789"}
+    )
+    page = f"<td>at {escape(word)} | {escape('a_b <x>')}</td>"
+    cleaned = private.clean_page(page)
+
+    assert private.find_on_page(page)
+    assert (private.find_on_page(cleaned), escape(word) in cleaned) == ("", False)
+    assert cleaned.endswith(f" | {escape('a_b <x>')}</td>")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from panpan.repro.kit.private_words import PrivateWords
+from panpan.system.text.terminal_text import without_controls
 from panpan.types.dataclass import dataclass
 
 MAX_FILE_BYTES = 5_000_000
@@ -45,7 +46,8 @@ class Contents:
         """Add a text file."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.words.clean(text), encoding="utf-8")
+        clean = self.words.clean_page if is_page(name) else self.words.clean
+        path.write_text(clean(text), encoding="utf-8")
 
     def add_json(self, name: str, value: Any) -> None:
         """Add a JSON file."""
@@ -94,6 +96,11 @@ class Contents:
         }  # fmt: skip
 
 
+def is_page(name: str) -> bool:
+    """True if a file is written in Markdown or HTML, where signs may be escaped."""
+    return name.endswith((".md", ".html"))
+
+
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of a file, hex."""
     found = sha256()
@@ -111,5 +118,6 @@ def _decoded(data: bytes) -> str | None:
 
 
 def _cell(text: str) -> str:
+    text = without_controls(text)  # people print such files on terminals
     is_number = text[1:2].isdigit() or text[1:2] == "."
     return f"'{text}" if text[:1] in tuple("=+-@\t\r") and not is_number else text

@@ -5,10 +5,11 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from panpan.batch.reporting.report import in_markdown
 from panpan.repro.checking.results import CheckReport
 from panpan.repro.claims.claim import Claims
 from panpan.repro.kit.script import ScriptFacts
-from panpan.system.text.terminal_text import clean_line, size_text
+from panpan.system.text.terminal_text import size_text
 from panpan.types.permission import PACKAGE_INDEXES
 
 MANIFEST = "manifest.json"
@@ -61,7 +62,7 @@ class Manifest(_Part):
 def readme(title: str, check: CheckReport, claims: Claims, facts: ScriptFacts, note: str) -> str:
     """Return the page for people: what is in the kit, how to use it and what is not in it."""
     lines = [
-        f"# {clean_line(title)}",
+        f"# {in_markdown(title)}",
         "",
         "This kit repeats a check of the numbers of a paper. It needs a POSIX shell, python3 (3.9 or later), tar and",
         "gzip, and no panpan:",
@@ -97,7 +98,7 @@ def _counts(check: CheckReport) -> Sequence[tuple[str, int]]:
 
 def _missing(check: CheckReport, claims: Claims, note: str) -> Sequence[str]:
     known = {one.path: one for one in claims.data}
-    lines = [f"- {clean_line(note)}"] if note else []
+    lines = [f"- {in_markdown(note)}"] if note else []
     for one in check.data:
         data = known.get(one.path)
         parts = [f"version {data.version}" if data and data.version else "", data.url if data else ""]
@@ -105,6 +106,6 @@ def _missing(check: CheckReport, claims: Claims, note: str) -> Sequence[str]:
         how = one.found.how if one.found else ""
         said = "its checksum covers parts of it only, and is not compared" if how == "parts" else ""
         said = "it has no checksum" if how == "left out" else said
-        words = ", ".join(clean_line(part) for part in (size, *parts, said) if part)
-        lines.append(f"- data `{clean_line(one.path)}`: {words}")
+        words = ", ".join(in_markdown(part) for part in (size, *parts, said) if part)
+        lines.append(f"- data {in_markdown(one.path)}: {words}")
     return lines or ["- Outputs that are large or no text: manifest.json has their checksums."]

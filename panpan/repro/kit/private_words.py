@@ -12,16 +12,19 @@ import socket
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from panpan.batch.reporting.report import in_markdown
 from panpan.config.known_secrets import known_secrets
 from panpan.repro.checking.results import CheckReport
 from panpan.repro.claims.claim import Claims
 from panpan.system.files.canonical import canonical_path, user_home
 from panpan.system.text.redact import Redactor
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 MIN_NAME_CHARS = 3
 """Shorter names of users and hosts are left: they would blank ordinary words."""
@@ -93,6 +96,15 @@ class PrivateWords:
             text = word.pattern.sub(word.placeholder, text)
         return self._redactor.redact(text)
 
+    def clean_page(self, text: str) -> str:
+        """Return a page in Markdown or HTML with placeholders, also for words with signs that are escaped there."""
+        return _TOKEN.sub(self._clean_token, self.clean(text))
+
+    def _clean_token(self, token: re.Match[str]) -> str:
+        plain = _without_escapes(token[0])
+        cleaned = self.clean(plain)
+        return token[0] if cleaned == plain else escape(cleaned).replace("|", "\\|")
+
     def clean_value(self, value: Any) -> Any:
         """Return a value of JSON whose texts are cleaned, keys of objects among them."""
         if isinstance(value, str):
@@ -116,6 +128,18 @@ class PrivateWords:
             if word.tells and any(one in lowered for one in word.spellings) and word.pattern.search(text):
                 return _KINDS.get(word.placeholder, "a private folder")
         return "" if self._redactor.redact(text) == text else "a key"
+
+    def find_on_page(self, text: str) -> str:
+        """Return the kind of the first private word of a page in Markdown or HTML as a reader sees it."""
+        return self.find(text) or self.find(_without_escapes(text))
+
+
+_TOKEN = compile_late(r"[^\s<>]+")
+_ESCAPE = compile_late(r"\\([\\`*_{}\[\]|#~!])")
+
+
+def _without_escapes(text: str) -> str:
+    return unescape(_ESCAPE.sub(r"\1", text)) if "\\" in text or "&" in text else text
 
 
 _KINDS = {"[home]": "your home folder", "[user]": "your user name", "[host]": "the name of this machine"}
@@ -157,7 +181,8 @@ class _Word:
 
 def _spellings(word: str) -> Sequence[str]:
     as_json = {json.dumps(word)[1:-1], json.dumps(word, ensure_ascii=False)[1:-1]}
-    found = {word, *as_json, quote(word, errors="replace"), quote(word, safe="", errors="replace")}
+    pages = {in_markdown(one) for one in as_json} | {escape(one) for one in as_json}
+    found = {word, *as_json, *pages, quote(word, errors="replace"), quote(word, safe="", errors="replace")}
     return sorted(found, key=lambda one: (-len(one), one))
 
 

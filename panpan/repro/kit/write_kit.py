@@ -18,7 +18,7 @@ from panpan.python_environments.requirement_files import without_login
 from panpan.receipts.receipt import FileDigest, Receipt, utc_now
 from panpan.repro.checking.results import CheckReport, DataCheck, Judgement
 from panpan.repro.claims.claim import Claims
-from panpan.repro.kit.contents import Contents, LeftOut
+from panpan.repro.kit.contents import Contents, LeftOut, is_page
 from panpan.repro.kit.crate import METADATA_FILE, CrateFacts, crate
 from panpan.repro.kit.hardware import hardware
 from panpan.repro.kit.manifest import FORMAT, MANIFEST, readme
@@ -314,8 +314,9 @@ class _Writer:
             name = path.relative_to(self._folder).as_posix()
             if name == SOURCE or not path.is_file():
                 continue
-            text = path.read_bytes().decode(errors="replace")
-            if found := self._words.find(name) or ("" if name == "compare.py" else self._words.find(text)):
+            text = "" if name == "compare.py" else path.read_bytes().decode(errors="replace")
+            find = self._words.find_on_page if is_page(name) else self._words.find
+            if found := self._words.find(name) or find(text):
                 raise ConfigError(
                     f"the kit is not written: {name} would hold {found}; remove it from claims.toml or from what the "
                     "commands write"

@@ -1,6 +1,7 @@
 """Identity of the Python environment in which a command runs; nothing of it is run."""
 
 import os
+import re
 from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -21,7 +22,10 @@ _LOCKS = (
     "uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile.lock", "pixi.lock", "conda-lock.yml", "Cargo.lock",
     "package-lock.json", "pnpm-lock.yaml", "yarn.lock", "go.sum", "requirements.txt",
 )  # fmt: skip
-_INSTALLED = compile_late(r"(.+?)-([^-]+)(?:-[^-]+)?\.(?:dist|egg)-info")
+_INSTALLED = compile_late(
+    r"([A-Za-z0-9](?:[A-Za-z0-9._-]*?[A-Za-z0-9])?)-([A-Za-z0-9][A-Za-z0-9.!+_]*)(?:-[^-]+)?\.(?:dist|egg)-info",
+    re.ASCII,
+)
 _MOST_REMEMBERED = 50
 
 
@@ -30,6 +34,8 @@ class _Python:
     interpreter: str
     version: str
     packages_sha256: str
+    packages: Sequence[str] = ()
+    """Sorted, each as `name==version`."""
     folders: Sequence[str] = ()
     """Folders of its packages."""
 
@@ -67,6 +73,16 @@ class Environments:
             packages_sha256=python.packages_sha256,
         )
 
+    def packages(self, packages_sha256: str) -> Sequence[str] | None:
+        """Return the packages of an identity, sorted, each as `name==version`; None if it is not known any more.
+
+        Args:
+            packages_sha256: The digest of them in an identity that was returned lately.
+        """
+        with self._lock:
+            known = [python for _, python in self._known.values()]
+        return next((one.packages for one in known if one.packages_sha256 == packages_sha256), None)
+
     def _python(self, prefix: str) -> _Python:
         with self._lock:
             stamp, known = self._known.get(prefix, ((), None))
@@ -92,16 +108,21 @@ def _python_of(prefix: str) -> _Python:
     machine = MachineRoot()
     interpreter = interpreter_of(machine, [prefix])
     folders = package_folders(machine, [prefix], interpreter.minor)
-    installed = {
+    found = {
         f"{normalise_name(match[1])}=={match[2]}"
         for folder in folders
         for name in machine.names(folder)
         if (match := _INSTALLED.fullmatch(name))
     }
-    lines = "".join(f"{line}\n" for line in sorted(installed))
+    installed = sorted(found)
     version = interpreter.version or (f"3.{interpreter.minor}" if interpreter.minor is not None else "")
-    packages = sha256(lines.encode("utf-8", "surrogateescape")).hexdigest() if folders else ""
-    return _Python(interpreter.program, version, packages, folders)
+    digest = sha256(packages_text(installed)).hexdigest() if folders else ""
+    return _Python(interpreter.program, version, digest, installed, folders)
+
+
+def packages_text(packages: Sequence[str]) -> bytes:
+    """Return the lines of packages of which an identity has the digest."""
+    return "".join(f"{line}\n" for line in packages).encode()
 
 
 def _stamp(prefix: str, python: _Python) -> Sequence[int]:

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from panpan.receipts.digests import FileDigests
-from panpan.receipts.environment_identity import Environments
+from panpan.receipts.environment_identity import Environments, packages_text
 from panpan.receipts.receipt import EnvironmentIdentity
 from tests.receipts.recorded import workspace_at
 
@@ -34,6 +34,25 @@ def test_python_and_packages_are_told(tmp_path: Path) -> None:
     assert found.version == ".".join(map(str, sys.version_info[:3]))
     assert found.interpreter == str(Path(sys.executable).resolve())
     assert found.packages_sha256 == sha256(b"numpy==2.1\nsix==1.17.0\n").hexdigest()
+
+
+def test_packages_of_an_identity_are_listed(tmp_path: Path) -> None:
+    made = make_environment(tmp_path / "env", "NumPy-2.1", "torch-2.0+cu118", "six-1.17.0")
+    environments = Environments([tmp_path], FileDigests())
+    found = identity(tmp_path, made, environments)
+    packages = environments.packages(found.packages_sha256) or ()
+    assert list(packages) == ["numpy==2.1", "six==1.17.0", "torch==2.0+cu118"]
+    assert sha256(packages_text(packages)).hexdigest() == found.packages_sha256
+    assert environments.packages("0" * 64) is None
+
+
+def test_folders_with_odd_names_are_no_packages(tmp_path: Path) -> None:
+    """A list of packages is read by pip, for which each line may be an option."""
+    odd = ("a-1\n--index-url=x", "-r x-1", "~umpy-2.1", "b c-1", "b-1 @ file", "\u0430-1", "six-1.17.0")
+    made = make_environment(tmp_path / "env", *odd)
+    environments = Environments([tmp_path], FileDigests())
+    found = identity(tmp_path, made, environments)
+    assert environments.packages(found.packages_sha256) == ["six==1.17.0"]
 
 
 def test_installing_a_package_changes_the_identity(tmp_path: Path) -> None:

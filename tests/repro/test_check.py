@@ -1,8 +1,10 @@
 """A check runs the commands of claims on copies, finds their numbers, and goes on after a kill."""
 
 import json
+import sys
 import tomllib
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,20 @@ def forged(report: CheckReport, place: str) -> CheckReport:
     (judged,) = report.judgements
     runs = tuple(run.model_copy(update={"files": place, "output": f"{place}/metrics.json"}) for run in judged.runs)
     return report.model_copy(update={"judgements": (judged.model_copy(update={"runs": runs}),)})
+
+
+async def test_packages_of_the_runs_are_recorded_once(paper: CheckedPaper, monkeypatch: pytest.MonkeyPatch) -> None:
+    paper.claim(claim("a", "2.0", seed=0), claim("b", "2.1", seed=1))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    (environment,) = (await paper.check()).environments
+    again = await paper.check()
+
+    receipts = [run.receipt for one in again.judgements for run in one.runs if run.receipt is not None]
+    assert {one.environment.packages_sha256 for one in receipts} == {environment.sha256}
+    assert sha256("".join(f"{line}\n" for line in environment.packages).encode()).hexdigest() == environment.sha256
+    assert f"pydantic=={version('pydantic')}" in environment.packages
+    assert again.environments == (environment,)
+    assert len(list(paper.results.glob(f"campaign/*/*/state/packages/{environment.sha256}.txt"))) == 1
 
 
 async def test_claims_with_one_command_share_its_run(paper: CheckedPaper) -> None:

@@ -248,6 +248,7 @@ class _Attempt:
             home=Path(self._frozen.home),
             is_boxed=not _is_sandbox_off(self._frozen.campaign.attempt.flags),
             linked=linked_places(self._frozen),
+            packages=self._folder.packages,
             find=self._worker.find,
         ) as ground:
             yield ground

@@ -14,12 +14,13 @@ from anyio import CancelScope, to_thread
 from anyio.lowlevel import checkpoint
 
 from panpan.batch.attempts.kept_output import KeptOutput
-from panpan.batch.store.folder import append_line
+from panpan.batch.store.folder import append_line, write_whole
 from panpan.batch.store.records import Verdict
 from panpan.config.locations import Locations
 from panpan.config.sources import Loaded, load_settings
 from panpan.errors import PanpanError, unwrap_single_exception
 from panpan.permissions.folder_gate import sandbox_of
+from panpan.receipts.environment_identity import packages_text
 from panpan.receipts.receipt import FileDigest, Receipt
 from panpan.receipts.recorder import CommandRecorder, Recording, StartedCommand
 from panpan.system.environment import child_environment
@@ -62,6 +63,8 @@ class Ground:
     recorder: CommandRecorder
     links: Mapping[Path, str]
     """Places outside, each with its link in the workspace."""
+    packages: Path | None
+    """Folder for the lists of Python packages that commands had; None: they are not kept."""
 
 
 @asynccontextmanager
@@ -74,6 +77,7 @@ async def ground_at(
     home: Path,
     is_boxed: bool,
     linked: Mapping[Path, str] = MappingProxyType({}),
+    packages: Path | None = None,
     find: FindSandbox = find_when_needed,
 ) -> AsyncGenerator[Ground, None]:
     """Give the folder of an attempt's commands, with their sandbox.
@@ -86,6 +90,7 @@ async def ground_at(
         home: The panpan home of the attempts, with the user's settings; no command changes it.
         is_boxed: False if the campaign says that its attempts run without a sandbox.
         linked: Canonical places outside, each with its link in the folder; receipts name what is read there.
+        packages: Folder for the lists of Python packages that commands had; None: they are not kept.
         find: Looks which sandbox works.
 
     Raises:
@@ -111,7 +116,7 @@ async def ground_at(
             raise UnfitError(
                 f'{trouble}; install bubblewrap, or add flags = ["--sandbox", "off"] to [attempt] in campaign.toml'
             )
-        yield Ground(workspace, folder, receipts, environ, loaded, sandbox, recorder, links)
+        yield Ground(workspace, folder, receipts, environ, loaded, sandbox, recorder, links, packages)
     finally:
         with CancelScope(shield=True):
             await recorder.aclose()
@@ -174,6 +179,7 @@ async def run_command(command: Command, ground: Ground, variables: Mapping[str, 
             receipt = await _receipt(recording, run, "off" if working is None else working.name, bounds, ground.links)
             if receipt is not None:
                 await to_thread.run_sync(append_line, ground.receipts, receipt)
+                await to_thread.run_sync(_keep_packages, ground, receipt.environment.packages_sha256)
     assert run.ended is not None, "it is the last thing that is yielded"
     assert receipt is not None, "the command has started"
     return Verdict(
@@ -205,6 +211,16 @@ async def _receipt(
     )
     inputs = sorted((_by_link(one, links) for one in receipt.inputs), key=lambda one: one.path)
     return receipt.model_copy(update={"inputs": tuple(inputs)})
+
+
+def _keep_packages(ground: Ground, digest: str) -> None:
+    """Write the list of packages of a command, once for each environment of the campaign."""
+    if ground.packages is None or not digest:
+        return
+    path = ground.packages / f"{digest}.txt"
+    packages = None if path.exists() else ground.recorder.environments.packages(digest)
+    if packages is not None:
+        write_whole(path, packages_text(packages))
 
 
 def _by_link(file: FileDigest, links: Mapping[Path, str]) -> FileDigest:

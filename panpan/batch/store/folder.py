@@ -9,6 +9,7 @@
     state/running.json             what it does, for `status`
     state/stop                     there while the campaign is to stop
     state/pace/                    what attempts tell each other about the rate limits of providers
+    state/packages/                Python packages of each environment in which commands ran
     state/kept/                    content of the files with which attempts begin and end, as a git repository
     state/ID/picked.json           the attempt whose changes were brought into the project
     state/ID/attempt-N/            one attempt:
@@ -152,6 +153,11 @@ class AttemptFolder:
     def kept(self) -> Path:
         """Repository of all attempts with the content of their files."""
         return self.path.parents[1] / "kept"
+
+    @property
+    def packages(self) -> Path:
+        """Folder with the lists of Python packages of all attempts' commands, each named by its digest."""
+        return self.path.parents[1] / "packages"
 
     @property
     def workspace(self) -> Path:

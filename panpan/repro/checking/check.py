@@ -104,6 +104,7 @@ async def check(folder: Path, options: CheckOptions, *, notify: Callable[[str], 
         ended_at=utc_now(),
         data=stated,
         judgements=judge_all(claims.claim, runs, obstacles=obstacles, data=stated),
+        environments=await campaigns.environments(runs),
     )
     await to_thread.run_sync(
         write_whole, places.results / CHECK_FILE, report.model_dump_json(indent=1).encode() + b"\n"

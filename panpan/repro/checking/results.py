@@ -65,6 +65,15 @@ class DataCheck(_Record):
     """Sentence; empty if it is there and is what was stated, or nothing was stated."""
 
 
+class InstalledPackages(_Record):
+    """The Python packages of an environment in which commands ran."""
+
+    sha256: str
+    """Their digest, as the receipts of these commands have it."""
+    packages: tuple[str, ...]
+    """Sorted, each as `name==version`."""
+
+
 class CheckReport(_Record):
     """`check.json`: a whole check."""
 
@@ -80,6 +89,8 @@ class CheckReport(_Record):
     ended_at: str = ""
     data: tuple[DataCheck, ...] = ()
     judgements: tuple[Judgement, ...] = ()
+    environments: tuple[InstalledPackages, ...] = ()
+    """Environments of the runs whose packages are known, those of most runs first."""
     written_here: tuple[str, ...] = ()
     """Files that a model wrote or changed on the way and that runs read, relative to the repository."""
 

@@ -85,4 +85,5 @@ def test_no_line_is_wider_than_the_screen_or_drives_it(case: object, text: str, 
 def test_measured_numbers_are_a_range_with_their_count() -> None:
     assert measured_text(judged(claim_of("83.1"), runs_of("83.14", "83.14"))) == "83.14"
     assert measured_text(judged(claim_of("83.1"), seeded("82", "84", "83.55"))) == "82.0 to 84.0, 3 runs"
+    assert measured_text(judged(claim_of("83.1"), seeded("82.0000001", "82.0000002"))) == "82.0, 2 runs"
     assert measured_text(judged(claim_of("83.1"), [])) == ""

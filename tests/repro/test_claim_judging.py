@@ -27,6 +27,7 @@ OTHER_DATA = DataCheck(path="d.csv", found=FileDigest(path="d.csv"), problem="d.
         (claim_of("0.5", tolerance="exact"), runs_of("0.500"), "reproduced", "exactly 0.5"),
         (claim_of("83.1", extract={"output": "(.)", "scale": 100}), runs_of("0.831"), "reproduced", ""),
         (claim_of("83.1", seed=None), seeded("83.1", "90"), "reproduced", "with seed 0"),
+        (claim_of("0.98"), runs_of("0.9800000000000001"), "reproduced", "0.98 with the paper's seed 0 is within half"),
         (claim_of("83.1", command="make"), runs_of("83.1", seed=None), "reproduced", "83.1 is within half a unit of"),
         (claim_of("83.1"), seeded("82", "84", "83.6"), "within spread", "the 95 % prediction interval of 3 seeds"),
         (claim_of("83.1"), seeded("82", "84"), "within spread", "83.1 lies in 82.0 to 84.0, the range of 2 seeds"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.repro.claims.written_number import read_number, shown_number
+from panpan.repro.claims.written_number import read_number, shown_apart, shown_number
 
 FINITE = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**20), max_value=10**20, places=4)
 
@@ -100,3 +100,19 @@ def test_measured_number_is_shown_like_the_claimed_one(value: str, claimed: str,
     like = read_number(claimed)
     assert like is not None
     assert shown_number(Decimal(value), like) == shown
+
+
+@pytest.mark.parametrize(
+    ("values", "each", "shown"),
+    [
+        (["0.9800000000000001"], False, ["0.9800000000000001"]),
+        (["0.980004", "0.97"], False, ["0.97", "0.980004"]),
+        (["0.98"], True, ["0.98"]),
+        (["0.8681318681318682", "0.8681318681318683"], False, ["0.8681"]),
+        (["0.8681318681318682", "0.8681318681318683"], True, ["0.8681318681318682", "0.8681318681318683"]),
+    ],
+)
+def test_digits_tell_a_number_from_the_claimed_one(values: list[str], each: bool, shown: list[str]) -> None:
+    like = read_number("0.98")
+    assert like is not None
+    assert shown_apart(map(Decimal, values), like, each=each) == shown

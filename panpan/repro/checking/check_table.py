@@ -91,7 +91,8 @@ def measured_text(judgement: Judgement) -> str:
         return ""
     values = Evidence(judgement.claim, claimed, judgement.runs).measured or [*map(Decimal, judgement.measured)]
     low, high = (shown_number(end, claimed) for end in (min(values), max(values)))
-    return low if min(values) == max(values) else f"{low} to {high}, {counted(len(values), 'run')}"
+    ends = low if low == high else f"{low} to {high}"
+    return low if min(values) == max(values) else f"{ends}, {counted(len(values), 'run')}"
 
 
 def _reasons(judgements: Sequence[Judgement], columns: int) -> Iterator[str]:

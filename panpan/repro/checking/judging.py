@@ -5,14 +5,13 @@ deterministic, was not repeated, or read other data than the paper's never devia
 """
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 
 from panpan.repro.checking.evidence import Evidence, half_of
 from panpan.repro.checking.hints import hints_of
 from panpan.repro.checking.results import ClaimRun, DataCheck, Judgement
 from panpan.repro.checking.spread import mean_of
 from panpan.repro.claims.claim import Claim, Verdict
-from panpan.repro.claims.written_number import EXACT, WrittenNumber, read_number, shown_number
+from panpan.repro.claims.written_number import EXACT, read_number, shown_apart, shown_number
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
@@ -116,7 +115,7 @@ def _verdict(found: Evidence, runs: Sequence[ClaimRun], data: Sequence[DataCheck
     if problems:
         return "not reproducible", f"{_difference(found)}, with other data: {problems}"
     if found.varies:
-        values = _listed(found.independent, found.claimed)
+        values = _listed(shown_apart(found.independent, found.claimed, each=True))
         return "not reproducible", f"the same command and seed give other numbers each time, and none is near: {values}"
     if reason := _too_little(found):
         return "not run", reason
@@ -138,7 +137,8 @@ def _match(found: Evidence) -> str:
     values = found.at_reference
     if not values or not all(map(found.is_near, values)):
         return ""
-    return f"{_listed(values, found.claimed)}{_seed_words(found)} is {_tolerance_words(found)}"
+    shown = dict.fromkeys(shown_number(value, found.claimed) for value in sorted(values))
+    return f"{_listed([*shown])}{_seed_words(found)} is {_tolerance_words(found)}"
 
 
 def _spread(found: Evidence) -> str:
@@ -188,7 +188,7 @@ def _deviation(found: Evidence) -> str:
 
 def _difference(found: Evidence) -> str:
     claimed, values = found.claimed, found.at_reference or found.independent
-    measured = _listed(values, claimed)
+    measured = _listed(shown_apart(values, claimed))
     return f"{measured}{_seed_words(found)} instead of {clean_line(found.claim.value)}"
 
 
@@ -204,16 +204,9 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _listed(values: Sequence[Decimal], claimed: WrittenNumber) -> str:
-    """Return measured numbers for readers, each once; in full where they would look like the claimed one."""
-    distinct = sorted(set(values))
-    shown = dict.fromkeys(
-        f"{value:f}" if (text := shown_number(value, claimed)) == shown_number(claimed.value, claimed)
-        and value != claimed.value else text
-        for value in distinct
-    )  # fmt: skip
+def _listed(shown: Sequence[str]) -> str:
     more = len(shown) - _MOST_SHOWN
-    return ", ".join(list(shown)[:_MOST_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(shown[:_MOST_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _tolerance_words(found: Evidence) -> str:

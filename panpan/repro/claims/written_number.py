@@ -4,6 +4,7 @@ The rule: what is not clearly one number is none. Values are decimals, so that t
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 
 from panpan.types.dataclass import dataclass
@@ -99,6 +100,8 @@ def _exponent(value: Decimal) -> int:
 
 
 _MOST_ZEROS = 8
+_MOST_MORE = 100
+"""Most digits that are tried to tell numbers apart, many more than programs calculate with."""
 
 
 def shown_number(value: Decimal, like: WrittenNumber, *, more: int = 2) -> str:
@@ -111,10 +114,27 @@ def shown_number(value: Decimal, like: WrittenNumber, *, more: int = 2) -> str:
     """
     step = _exponent(like.step)
     if (value and not -_MOST_ZEROS <= value.adjusted() <= _MOST_ZEROS) or step > 0:
-        return f"{value:.6g}"
+        return f"{value:.{max(4 + more, 6)}g}"
     places = max(-step + more, 0)
     text = f"{value:.{places}f}"
     least = len(text) - places + max(-step, 0) if places else len(text)
     while len(text) > least and text.endswith("0"):
         text = text[:-1]
     return text.removesuffix(".")
+
+
+def shown_apart(values: Iterable[Decimal], like: WrittenNumber, *, each: bool = False) -> Sequence[str]:
+    """Return measured numbers for readers, each once, with as many digits as tell them from the claimed one.
+
+    Args:
+        values: The numbers, in any order.
+        like: The claimed one.
+        each: True if the digits must tell them from each other, too.
+    """
+    distinct, claimed, texts = sorted(set(values)), shown_number(like.value, like), list[str]()
+    for more in range(2, _MOST_MORE):
+        texts = [shown_number(value, like, more=more) for value in distinct]
+        is_mixed = any(text == claimed and value != like.value for text, value in zip(texts, distinct, strict=True))
+        if not is_mixed and (not each or len(set(texts)) == len(texts)):
+            break
+    return list(dict.fromkeys(texts))

@@ -3,6 +3,7 @@
 import ast
 import json
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from panpan.repro.claims import written_number
 from panpan.repro.claims.claim import Claim, Extract
 from panpan.repro.kit import compare
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.text.cell_width import cell_width
 from tests.repro.toy_kits import check_of, receipt_of
 
 OUTPUT = "\x1b[32mloss: 0.5\x1b[0m\r\nloss: 0.25\nscore 83.1 % (5)\nscore: none\n, n = 1,234.5\nF1\tx\n"
@@ -81,6 +83,17 @@ def test_read_number_agrees_on_what_people_write(text: str) -> None:
     theirs = written_number.read_number(text)
 
     assert str(compare.read_number(text)) == str(theirs.value if theirs else None)
+
+
+FINITE = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**12), max_value=10**12)
+
+
+@given(FINITE, st.sampled_from(["83.1", "0.98", "12", "1.2e-10", "5e3", "0.0"]), st.integers(1, 6))
+def test_numbers_are_shown_as_those_of_checks(value: Decimal, claimed: str, more: int) -> None:
+    like = written_number.read_number(claimed)
+    assert like is not None
+
+    assert compare.shown_number(value, like.value, more) == written_number.shown_number(value, like, more=more)
 
 
 NUMBERS = st.integers(340, 360).map(lambda number: f"{number / 100:.2f}")
@@ -198,6 +211,33 @@ def test_results_of_links_and_pipes_are_no_numbers(tmp_path: Path) -> None:
     assert "missing after the run" in found[2]["runs"][0]["problem"]
 
 
+@given(st.text(max_size=150), st.text(max_size=150))
+def test_no_line_of_a_table_has_more_than_100_columns(name: str, reason: str) -> None:
+    judgement = check_of("").model_dump(mode="json")["judgements"][1]
+    one = {**compare.outcome(judgement, [], ""), "id": name, "value": name, "reason": reason}
+
+    assert max(map(cell_width, compare.table([one]).splitlines())) <= 100
+
+
+def test_numbers_of_several_runs_are_a_range() -> None:
+    judgement = check_of("").model_dump(mode="json")["judgements"][1]
+    numbers = ("0.8681318681318682", "0.9754385964912", "0.9")
+    runs = [{"seed": seed, "number": number, "problem": ""} for seed, number in enumerate(numbers)]
+    found = compare.outcome(judgement, runs, "")
+
+    assert found["here"] == "86.813 to 97.544, 3 runs"
+    assert [run["number"] for run in found["runs"]] == list(numbers)
+    assert compare.outcome(judgement, runs[:1], "")["here"] == "86.813"
+
+
+def test_sentences_have_the_digits_that_tell_numbers_apart() -> None:
+    judgement = check_of("").model_dump(mode="json")["judgements"][0]
+    exact = {**judgement, "claim": {**judgement["claim"], "tolerance": {"exact": True}}}
+
+    assert compare.judge(judgement, [(0, "2.5000000000000004")]) == ("reproduced", "2.5 here")
+    assert compare.judge(exact, [(0, "2.5000000000000004")])[1].startswith("2.5000000000000004 here")
+
+
 def test_table_does_nothing_on_a_terminal() -> None:
     outcome = {
         "id": "a\x1b[2J",
@@ -205,6 +245,7 @@ def test_table_does_nothing_on_a_terminal() -> None:
         "verdict": "not run",
         "reason": "b\x07",
         "checked": "not run",
+        "here": "-",
         "runs": [],
     }
 

@@ -33,7 +33,7 @@ def test_script_judges_as_the_check_did(shell: str, tmp_path: Path) -> None:
 
     assert (done.returncode, done.stderr) == (1, "")  # the typing error in f1
     assert verdicts(kit / "work") == EXPECTED
-    assert "accuracy  81.2   0.8, 0.81, 0.82  within spread  within spread" in done.stdout
+    assert "accuracy  81.2   80.0 to 82.0, 3 runs  within spread  within spread" in done.stdout
     assert list((tmp_path / "home").iterdir()) == []
 
 

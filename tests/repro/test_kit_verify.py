@@ -217,7 +217,7 @@ def test_command_prints_and_tells_by_its_exit_code(kit: Path, tmp_path: Path, mo
 
 def test_words_of_a_kit_do_nothing_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     texts = {"id": "a\x1b[2J", "value": "1\x07", "verdict": "deviates", "checked": "not run", "reason": "\x1b]0;x\x07"}
-    assert show(Verification([{**texts, "is_same": False, "runs": []}]), "text") == 1
+    assert show(Verification([{**texts, "here": "-", "is_same": False, "runs": []}]), "text") == 1
 
     printed = capsys.readouterr().out
     assert not {"\x1b", "\x07"} & set(printed)

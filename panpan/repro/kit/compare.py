@@ -16,6 +16,7 @@ import json
 import math
 import re
 import sys
+import unicodedata
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, localcontext
 from importlib import metadata
 from pathlib import Path
@@ -30,6 +31,7 @@ _SEED = "{seed}"
 _EXACT = Context(prec=700, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _MAX_CHARS = 200
 _MAX_EXPONENT = 300
+_MOST_SHOWN = 5
 _FEW_SEEDS = 3
 """Fewest seeds that show a deviation where the paper names no seed, and fewest runs for Student's distribution."""
 
@@ -139,6 +141,33 @@ def read_number(text: str) -> Decimal | None:
     value = Decimal(f"{found['sign'] or ''}{digits}e{exponent}")
     is_bounded = value.adjusted() <= _MAX_EXPONENT and _exponent(value) >= -_MAX_EXPONENT
     return value if is_bounded else None
+
+
+def shown_number(value: Decimal, claimed: Decimal, more: int = 2) -> str:
+    """Return a measured number for readers, with up to `more` digits behind those of the claimed one."""
+    step = _exponent(claimed)
+    if (value and not -8 <= value.adjusted() <= 8) or step > 0:
+        return f"{value:.{max(4 + more, 6)}g}"
+    places = max(-step + more, 0)
+    text = f"{value:.{places}f}"
+    least = len(text) - places + max(-step, 0) if places else len(text)
+    while len(text) > least and text.endswith("0"):
+        text = text[:-1]
+    return text[:-1] if text.endswith(".") else text
+
+
+def _apart(values: Sequence[Decimal], claimed: Decimal) -> str:
+    """Return measured numbers for readers, with as many digits as tell them from the claimed one."""
+    plain, others = shown_number(claimed, claimed), [value for value in values if value != claimed]
+    more = 2
+    while more < 100 and any(shown_number(value, claimed, more) == plain for value in others):
+        more += 1
+    return _some([shown_number(value, claimed, more) for value in values])
+
+
+def _some(texts: Sequence[str]) -> str:
+    shown = list(dict.fromkeys(texts))
+    return ", ".join(shown[:_MOST_SHOWN]) + (", …" if len(shown) > _MOST_SHOWN else "")
 
 
 def _exponent(value: Decimal) -> int:
@@ -293,12 +322,12 @@ def judge(
         return "not run", "there is no number to compare"
     reference = _reference(claim, values)
     here = values.get(reference, [])
-    shown = ", ".join(map(str, here))
     near = [value for value in here if abs(_EXACT.subtract(value, claimed)) <= _tolerance(claim, claimed)]
     if here and len(near) == len(here):
-        return "reproduced", f"{shown} here"
+        return "reproduced", f"{_some([shown_number(value, claimed) for value in here])} here"
     if _is_within_spread(claim, claimed, values, has_near=bool(near)):
         return "within spread", "the claimed value lies in the spread of the runs or of the paper"
+    shown = _apart(here, claimed)
     if data_problem:
         return "not reproducible", f"{shown} here, with other data: {data_problem}"
     before = _scaled(claim, _runs_before(judgement))
@@ -401,6 +430,10 @@ def _share_within(angle: float, freedom: int) -> float:
 
 # The table
 
+_COLUMNS = 100
+"""Most columns of a line."""
+_WIDEST = (_COLUMNS, 14, 28, 16, 16)
+"""Most columns of each cell; the names of claims get what is left."""
 _HOLDS = {"reproduced", "within spread"}
 """Verdicts that change places where a command is not deterministic."""
 
@@ -415,7 +448,7 @@ def results(check: Mapping[str, Any], folder: Path) -> list[dict[str, Any]]:
             extract = check["judgements"][index]["claim"].get("extract")
             found.setdefault(index, []).append({"seed": run["seed"], **_number_after(place, extract)})
     every = enumerate(check["judgements"])
-    return [_outcome(judgement, found.get(index, []), problem) for index, judgement in every]
+    return [outcome(judgement, found.get(index, []), problem) for index, judgement in every]
 
 
 def _number_after(place: Path, extract: Mapping[str, Any] | None) -> dict[str, str]:
@@ -429,7 +462,8 @@ def _number_after(place: Path, extract: Mapping[str, Any] | None) -> dict[str, s
     return {"number": number, "problem": ""}
 
 
-def _outcome(judgement: Mapping[str, Any], runs: list[dict[str, Any]], data_problem: str) -> dict[str, Any]:
+def outcome(judgement: Mapping[str, Any], runs: list[dict[str, Any]], data_problem: str) -> dict[str, Any]:
+    """Return the outcome of a claim from new runs, each with `seed`, `number` and `problem`."""
     verdict, reason = judge(judgement, [(run["seed"], run["number"]) for run in runs], data_problem)
     if verdict == "not run" and runs and not any(run["number"] for run in runs):
         reason = runs[0]["problem"]
@@ -440,22 +474,62 @@ def _outcome(judgement: Mapping[str, Any], runs: list[dict[str, Any]], data_prob
         "reason": reason,
         "checked": judgement["verdict"],
         "is_same": verdict == judgement["verdict"] or {verdict, judgement["verdict"]} <= _HOLDS,
+        "here": _range(judgement["claim"], [(run["seed"], run["number"]) for run in runs]),
         "runs": runs,
     }
 
 
+def _range(claim: Mapping[str, Any], runs: Sequence[tuple[int | None, str]]) -> str:
+    """Return the number of runs for readers, or the range and count of several, in the unit of the claim."""
+    claimed = read_number(str(claim["value"]))
+    values = [value for those in _scaled(claim, runs).values() for value in those]
+    if claimed is None or not values:
+        return "-"
+    low, high = (shown_number(end, claimed) for end in (min(values), max(values)))
+    if min(values) == max(values):
+        return low
+    return f"{low if low == high else f'{low} to {high}'}, {len(values)} runs"
+
+
 def table(outcomes: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table for people: the claim, the paper's value, the numbers here, both verdicts."""
+    """Return the table for people: the claim, the paper's value, the numbers here, both verdicts, and the reasons."""
     rows = [("claim", "paper", "here", "verdict", "in the check")]
-    for one in outcomes:
-        numbers = [run["number"] for run in one["runs"] if run["number"]]
-        here = ", ".join(numbers[:5]) + (", …" if len(numbers) > 5 else "")
-        rows.append((one["id"], one["value"], here or "-", one["verdict"], one["checked"]))
+    rows += [(one["id"], one["value"], one["here"], one["verdict"], one["checked"]) for one in outcomes]
     shown = [[_shown(str(cell)) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in shown) for column in range(len(shown[0]))]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
-    why = [f"{_shown(str(one['id']))}: {_shown(str(one['reason']))}" for one in outcomes if one["reason"]]
-    return "\n".join([*lines, "", *why]) + "\n"
+    widths = [min(max(_cells(row[column]) for row in shown), most) for column, most in enumerate(_WIDEST)]
+    widths[0] = min(widths[0], _COLUMNS - sum(widths[1:]) - 2 * (len(widths) - 1))
+    lines = ["  ".join(map(_cell, row, widths)).rstrip() for row in shown]
+    reasons = [f"{_shown(str(one['id']))}: {_shown(str(one['reason']))}" for one in outcomes if one["reason"]]
+    return "\n".join([*lines, "", *(line for reason in reasons for line in wrapped(reason))]) + "\n"
+
+
+def wrapped(text: str) -> list[str]:
+    """Return the lines of a sentence, of at most 100 columns."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1].strip() and _cells(lines[-1]) + 1 + _cells(word) > _COLUMNS:
+            lines.append("  ")
+        lines[-1] += " " if lines[-1].strip() else ""
+        for char in word:
+            if _cells(lines[-1] + char) > _COLUMNS:
+                lines.append("  ")
+            lines[-1] += char
+    return lines
+
+
+def _cell(text: str, width: int) -> str:
+    """Return a text of exactly this width, cut in its middle if it is longer."""
+    begin = end = len(text) // 2
+    while _cells(text) > width and _cells(text[:begin]) + _cells(text[end:]) > width - 1:
+        begin, end = (begin - 1, end) if begin > len(text) - end else (begin, end + 1)
+    text = text if begin == end else f"{text[:begin]}…{text[end:]}"
+    return text + " " * (width - _cells(text))
+
+
+def _cells(text: str) -> int:
+    """Return the columns that a text takes on a terminal."""
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(bool(unicodedata.combining(char)) for char in text)
 
 
 def _shown(text: str) -> str:

@@ -59,7 +59,8 @@ class Verification:
     """Outcome of a kit that ran."""
 
     claims: Sequence[Mapping[str, Any]]
-    """For each claim `id`, `value`, `verdict`, `checked` (that of the kit), `reason`, `is_same` and `runs`."""
+    """For each claim `id`, `value`, `verdict`, `checked` (that of the kit), `reason`, `here` (the numbers for
+    people), `is_same` and `runs`."""
 
     @property
     def is_same(self) -> bool:

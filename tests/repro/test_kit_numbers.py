@@ -182,6 +182,36 @@ def test_installed_compares_versions(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == ""
 
 
+def test_all_lists_of_packages_must_be_installed(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("pytest==" + compare.metadata.version("pytest"))
+    for text, code in (("# Python 3.11.2\n", 0), ("anyio==0.0.1\n", 1)):
+        (tmp_path / "packages.txt").write_text(text)
+        assert (
+            compare.main(["installed", *(str(tmp_path / f"{name}.txt") for name in ("requirements", "packages"))])
+            == code
+        )
+
+
+def test_other_packages_are_named_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    version = compare.metadata.version("anyio")
+    same, listing = f"# Python 3.{sys.version_info[1]}.99\nanyio=={version}\n", tmp_path / "packages.txt"
+    listing.write_text(same)
+    assert compare.main(["packages", str(listing)]) == 0
+    assert capsys.readouterr().out == ""
+
+    listing.write_text(f"{same}missing-a==1\npytest==0.1\n")
+    assert compare.main(["packages", str(listing)]) == 0
+    pytest_here = f"pytest {compare.metadata.version('pytest')} instead of 0.1"
+    told = f"packages that differ from those of the check: {pytest_here}, missing-a is missing\n"
+    assert capsys.readouterr().out == told
+
+    listing.write_text("# Python 3.6.1\n" + "".join(f"missing-{number}==1\n" for number in range(9)))
+    compare.main(["packages", str(listing)])
+    out = capsys.readouterr().out
+    assert f"check: Python 3.{sys.version_info[1]} instead of 3.6, missing-0 is missing," in out
+    assert out.endswith("and 5 more\n")
+
+
 def test_data_tells_missing_and_changed_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.csv").write_text("abc")
     listing = tmp_path / "data.sha256"

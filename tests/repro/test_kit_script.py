@@ -196,14 +196,27 @@ def test_sources_at_an_address_are_cloned(tmp_path: Path) -> None:
 
 def test_lock_is_installed_by_uv_into_an_environment(tmp_path: Path) -> None:
     """`make test-peers` does the same with pip."""
-    uv = Path(sys.executable).with_name("uv")
-    kit = kit_with_lock(tmp_path)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/uv").symlink_to(uv)
-    done = run(kit, path=f"{tmp_path}/bin:{SYSTEM}")
+    done, found = _with_uv(kit_with_lock(tmp_path))
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert verdicts(kit / "work") == {"mean": "reproduced"}
+    assert found == {"mean": "reproduced"}
+    assert "packages that differ" not in done.stdout
+
+
+def test_packages_that_cannot_be_had_are_told(tmp_path: Path) -> None:
+    done, found = _with_uv(kit_with_lock(tmp_path, "0.9"))
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert found == {"mean": "not reproducible"}
+    assert "\npackages that differ from those of the check: toyverse 2.0 instead of 0.9\n" in done.stdout
+
+
+def _with_uv(kit: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, str]]:
+    """Run a kit where uv is, and return its end and the verdicts."""
+    programs = kit.parent / "bin"
+    programs.mkdir()
+    (programs / "uv").symlink_to(Path(sys.executable).with_name("uv"))
+    return run(kit, path=f"{programs}:{SYSTEM}"), verdicts(kit / "work")
 
 
 def test_script_is_valid_for_posix_shells(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ import pytest
 
 from panpan.errors import ConfigError, ToolError
 from panpan.receipts.receipt import FileDigest
-from panpan.repro.checking.results import CheckReport, DataCheck
+from panpan.repro.checking.results import CheckReport, DataCheck, InstalledPackages
 from panpan.repro.claims.claim import Claims
 from panpan.repro.kit.source_archive import archive_commit
 from panpan.repro.kit.write_kit import write_kit
 from tests.repro.private_samples import ENVIRON, PLACES, PRIVATE, SPELLINGS
-from tests.repro.toy_kits import CLAIMS_TOML, check_of, git, reproduction, toy_data, toy_project, write_toys
+from tests.repro.toy_kits import CLAIMS_TOML, check_of, git, receipt_of, reproduction, toy_data, toy_project, write_toys
 
 PROMISED = {
     "README.md", "check.json", "claims.csv", "claims.toml", "compare.py", "data.sha256", "hardware.json",
@@ -248,8 +248,42 @@ async def test_locks_of_uv_are_in_the_kit(tmp_path: Path) -> None:
     kit = await write_kit(check_of(commit), facts, tmp_path / "kit")
 
     assert (kit / "locks/uv.lock").read_text() == "version = 1\n"
-    assert _json(kit / "manifest.json")["environment"] == {"kind": "uv", "lock": "uv"}
+    assert _json(kit / "manifest.json")["environment"] == {"kind": "uv", "lock": "uv", "packages": ""}
     assert "uv sync --quiet --frozen" in (kit / "reproduce.sh").read_text()
+
+
+@pytest.mark.parametrize("kind", ["none", "uv"])
+async def test_packages_of_the_runs_are_in_the_kit(kind: str, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    toy_project(source)
+    (source / "pyproject.toml").write_text('[project]\nname = "Robust.Toys"\n')
+    digest, packages = "c" * 64, ("mallory-tools==1", "numpy==2.1.0", "robust-toys==1", "torch==2.0+cu118")
+    identity = receipt_of(0).environment.model_copy(update={"packages_sha256": digest})
+    check = check_of(
+        "", receipts={seed: receipt_of(seed).model_copy(update={"environment": identity}) for seed in (0, 1, 2)}
+    )
+    check = check.model_copy(update={"environments": (InstalledPackages(sha256=digest, packages=packages),)})
+    claims = Claims.model_validate({"environment": {"kind": kind}})
+    facts = reproduction(tmp_path / "r", source, claims=claims, environ={"PATH": "/usr/bin:/bin", "USER": "mallory"})
+    kit = await write_kit(check, facts, tmp_path / "kit")
+
+    assert (kit / "locks/packages.txt").read_text() == "# Python 3.11.2\nnumpy==2.1.0\ntorch==2.0+cu118\n"
+    assert _json(kit / "check.json")["environments"][0]["packages"][1:] == list(packages[1:])
+    assert ('-c "$here/locks/packages.txt"' in (kit / "reproduce.sh").read_text()) == (kind == "uv")
+    program = next(one for one in _json(kit / "ro-crate-metadata.json")["@graph"] if one["@id"] == "#sources")
+    addresses = ["https://pypi.org/project/numpy/2.1.0/", "https://pypi.org/project/torch/2.0%2Bcu118/"]
+    wanted = [{"@id": address} for address in addresses] if kind == "uv" else []
+    assert program.get("softwareRequirements", []) == wanted
+
+
+async def test_environments_of_other_runs_are_named(tmp_path: Path) -> None:
+    commit = toy_project(tmp_path / "source")
+    environments = tuple(InstalledPackages(sha256=letter * 64, packages=(f"{letter}==1",)) for letter in "ab")
+    check = check_of(commit).model_copy(update={"environments": environments})
+    kit = await write_kit(check, reproduction(tmp_path / "r", tmp_path / "source"), tmp_path / "kit")
+
+    head = "# the packages of most runs; check.json has all 2 environments\n"
+    assert (kit / "locks/packages.txt").read_text() == f"{head}a==1\n"
 
 
 # Private words

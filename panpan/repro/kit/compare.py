@@ -2,7 +2,8 @@
 
 It needs Python 3.9 or later and nothing else, and is called by reproduce.sh:
 
-    python3 compare.py installed REQUIREMENTS           exit 0 if all of it is installed here, in these versions
+    python3 compare.py installed REQUIREMENTS...        exit 0 if all of them are installed here, in these versions
+    python3 compare.py packages PACKAGES                prints a line if packages here are not those of the list
     python3 compare.py data DATA.sha256 FOLDER...       exit 2 if a file is missing; each is told that differs
     python3 compare.py table CHECK RESULTS [OUT]        prints the table; exit 1 if a claim deviates
 """
@@ -563,22 +564,42 @@ def _digest(path: Path) -> str:
 
 def missing_packages(requirements: str) -> list[str]:
     """Return the lines of a lock that are not installed here in the version that is named."""
-    missing = []
+    missing, here = [], installed_packages()
     for line in requirements.replace("\\\n", " ").splitlines():
         wanted, _, marker = line.partition("#")[0].partition(";")
         found = re.fullmatch(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==(\S+)(?:\s+--hash=\S+)*", wanted.strip())
         if not wanted.strip():
             continue
-        if found is None or marker.strip() or _version(found.group(1)) != found.group(2):
+        if found is None or marker.strip() or here.get(_normalised(found.group(1))) != found.group(2):
             missing.append(wanted.strip())
     return missing
 
 
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
+def other_packages(listing: str) -> str:
+    """Return a sentence about the packages here that are not those of a list; empty if they are."""
+    here, listed = installed_packages(), [line.partition("==") for line in listing.splitlines() if line[:1] != "#"]
+    python, before = f"{sys.version_info[0]}.{sys.version_info[1]}", re.match(r"# Python ([0-9]+\.[0-9]+)", listing)
+    others = [f"Python {python} instead of {before[1]}"] if before and before[1] != python else []
+    others += [
+        f"{name} {here[name]} instead of {version}" for name, _, version in listed if here.get(name, version) != version
+    ]
+    others += [f"{name} is missing" for name, _, _ in listed if name not in here]
+    more = f", and {len(others) - _MOST_SHOWN} more" if len(others) > _MOST_SHOWN else ""
+    return f"packages that differ from those of the check: {', '.join(others[:_MOST_SHOWN])}{more}" if others else ""
+
+
+def installed_packages() -> dict[str, str]:
+    """Return the versions of the packages that Python finds here, by name."""
+    found: dict[str, str] = {}
+    for one in metadata.distributions():
+        name = one.metadata["Name"]
+        if name:
+            found.setdefault(_normalised(name), one.version)
+    return found
+
+
+def _normalised(name: str) -> str:
+    return re.sub("[-_.]+", "-", name).lower()
 
 
 def main(words: Sequence[str]) -> int:
@@ -587,7 +608,10 @@ def main(words: Sequence[str]) -> int:
     name, paths = words[0], [Path(word) for word in words[1:]]
     text = paths[0].read_text(encoding="utf-8")
     if name == "installed":
-        return int(bool(missing_packages(text)))
+        return int(any(missing_packages(path.read_text(encoding="utf-8")) for path in paths))
+    if name == "packages":
+        sys.stdout.writelines(f"{line}\n" for line in wrapped(_shown(other_packages(text))) if line)
+        return 0
     if name == "data":
         problems = list(data_problems(text, paths[1:]))
         sys.stdout.writelines(f"{_shown(sentence)}\n" for _, sentence in problems)

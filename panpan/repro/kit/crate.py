@@ -44,6 +44,8 @@ class CrateFacts:
     """Path of the archive of the sources in the kit; empty if there is none."""
     version: str
     """Commit, or a digest of the sources."""
+    packages: Sequence[str] = ()
+    """Packages that the sources need, as they were in the runs: `name==version`."""
 
 
 def crate(facts: CrateFacts) -> dict[str, Any]:
@@ -84,6 +86,7 @@ def _entities(facts: CrateFacts) -> Iterator[Entity]:
     yield {"@id": "#user", "@type": "Person", "name": "the person who ran the check"}
     yield from (_file(path, *facts.files[path], facts.descriptions.get(path, "")) for path in facts.files)
     yield _program(facts)
+    yield from map(_package, facts.packages)
     found: dict[str, Entity] = {}
     for action, others in actions:
         found |= {one["@id"]: one for one in (action, *others)}
@@ -106,7 +109,15 @@ def _program(facts: CrateFacts) -> Entity:
         "version": facts.version or "unknown",
         **({"url": facts.address} if facts.address else {}),
         **({"hasPart": {"@id": _id_of(facts.archive)}} if facts.archive else {}),
+        "softwareRequirements": [{"@id": _package(one)["@id"]} for one in facts.packages],
     }
+
+
+def _package(package: str) -> Entity:
+    """Return a package in the form that the profile has for dependencies."""
+    name, _, version = package.partition("==")
+    address = f"https://pypi.org/project/{quote(name)}/{quote(version)}/"
+    return {"@id": address, "@type": "SoftwareApplication", "name": name, "softwareVersion": version, "url": address}
 
 
 def _file(path: str, size: int, sha256: str, description: str) -> Entity:

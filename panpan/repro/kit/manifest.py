@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from panpan.batch.reporting.report import in_markdown
 from panpan.repro.checking.results import CheckReport
 from panpan.repro.claims.claim import Claims
-from panpan.repro.kit.script import ScriptFacts
+from panpan.repro.kit.script import PACKAGES, ScriptFacts
 from panpan.system.text.terminal_text import size_text
 from panpan.types.permission import PACKAGE_INDEXES
 
@@ -73,6 +73,7 @@ def readme(title: str, check: CheckReport, claims: Claims, facts: ScriptFacts, n
         "number deviates from the paper's. No sandbox holds the commands, so read reproduce.sh first; with panpan,",
         "`panpan repro verify KIT` runs it in one.",
         "",
+        *_packages(facts),
         f"The runs took {facts.seconds:.0f} s on the machine of hardware.json.",
         "",
         "## Verdicts of the check",
@@ -89,6 +90,18 @@ def readme(title: str, check: CheckReport, claims: Claims, facts: ScriptFacts, n
         "manifest.json has the checksums of all files; ro-crate-metadata.json describes them as a Process Run Crate.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _packages(facts: ScriptFacts) -> Sequence[str]:
+    if not facts.has_packages:
+        return ()
+    if facts.lock == "none":
+        return f"{PACKAGES} names the Python packages that the runs had. reproduce.sh installs none of them.", ""
+    return (
+        f"{PACKAGES} names the Python packages that the runs had. reproduce.sh installs what the sources ask for, in",
+        "these versions where they can be had, and says which packages differ.",
+        "",
+    )
 
 
 def _counts(check: CheckReport) -> Sequence[tuple[str, int]]:

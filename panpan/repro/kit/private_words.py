@@ -47,7 +47,7 @@ def common_names() -> frozenset[str]:
     return frozenset(_COMMON_NAMES.split()) | {word.lower() for word in re.findall("[A-Za-z0-9]+", own + fields)}
 
 
-_TEXTS = ("compare", "contents", "crate", "hardware", "manifest", "script", "write_kit")
+_TEXTS = ("compare", "contents", "crate", "hardware", "locks", "manifest", "script", "write_kit")
 """Modules whose words get into every kit."""
 
 

@@ -9,6 +9,8 @@ from panpan.types.dataclass import dataclass
 
 LockKind: TypeAlias = Literal["none", "requirements", "uv", "project"]
 """Way to install packages: none; `locks/requirements.txt`; uv.lock of the sources; the project of the sources alone."""
+PACKAGES = "locks/packages.txt"
+"""Path in a kit of the packages that the runs of its check had."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +22,8 @@ class ScriptFacts:
     """Address of the repository; empty if the sources are in the kit."""
     commit: str = ""
     lock: LockKind = "none"
+    has_packages: bool = False
+    """True if the kit has the packages that the runs of the check had."""
     python: str = ""
     """Version of Python for uv; empty if any will do."""
     setup: str = ""
@@ -91,17 +95,36 @@ _NO_DATA = """
 : "$data" # the commands need none
 """
 
+_INSTALLING = """
+make_environment() {{
+    if command -v uv >/dev/null; then
+        uv venv --quiet {python}"$work/venv"
+    else
+        python3 -m venv "$work/venv"
+    fi
+}}
+add() {{
+    if command -v uv >/dev/null; then
+        uv pip install --quiet --python "$work/venv" "$@"
+    else
+        "$work/venv/bin/python3" -m pip install --quiet "$@"
+    fi
+}}
+"""
+
+_AS_CHECKED = """
+# Packages get the versions of the check. Where these cannot be had, as on another platform, the lock alone decides.
+add_as_checked() {
+    add -c "$here/locks/packages.txt" "$@" 2>"$work/install.txt" || add "$@"
+}
+"""
+
 _LOCKS: Mapping[LockKind, str] = {
     "none": "",
     "requirements": """
-if ! python3 "$here/compare.py" installed "$here/locks/requirements.txt"; then
-    if command -v uv >/dev/null; then
-        uv venv --quiet {python}"$work/venv" &&
-            uv pip install --quiet --python "$work/venv" -r "$here/locks/requirements.txt"
-    else
-        python3 -m venv "$work/venv" &&
-            "$work/venv/bin/python3" -m pip install --quiet -r "$here/locks/requirements.txt"
-    fi || fail 'the packages of locks/requirements.txt cannot be installed'
+if ! python3 "$here/compare.py" installed "$here/locks/requirements.txt"{packages}; then
+    {{ make_environment && {add} -r "$here/locks/requirements.txt"; }} ||
+        fail 'the packages of locks/requirements.txt cannot be installed'
     PATH=$work/venv/bin:$PATH
 fi
 """,
@@ -120,11 +143,7 @@ fi || fail 'the packages of uv.lock cannot be installed'
 PATH=$work/venv/bin:$PATH
 """,
     "project": """
-if command -v uv >/dev/null; then
-    uv venv --quiet {python}"$work/venv" && uv pip install --quiet --python "$work/venv" -e "$work/source"
-else
-    python3 -m venv "$work/venv" && "$work/venv/bin/python3" -m pip install --quiet -e "$work/source"
-fi || fail 'the project cannot be installed'
+{{ make_environment && {add} -e "$work/source"; }} || fail 'the project cannot be installed'
 PATH=$work/venv/bin:$PATH
 """,
 }
@@ -169,11 +188,13 @@ run() {{
 }}
 """
 
+_TELL_PACKAGES = f'python3 "$here/compare.py" packages "$here/{PACKAGES}"\n'
+
 _TAIL = """\
 rm -rf -- "$work/run"
 
 printf '\\n'
-python3 "$here/compare.py" table "$here/check.json" "$work/results" "$work/results.json"
+{packages}python3 "$here/compare.py" table "$here/check.json" "$work/results" "$work/results.json"
 """
 
 
@@ -196,8 +217,7 @@ def _parts(check: Mapping[str, Any], facts: ScriptFacts) -> Iterator[str]:
         yield _FROM_ARCHIVE
     links = "\n".join(f"link_data {shlex.quote(path)}" for path in facts.data)
     yield _DATA.format(links=links) if links else _NO_DATA
-    python = f"--python {shlex.quote(facts.python)} " if facts.python else ""
-    yield _LOCKS[facts.lock].format(python=python)
+    yield from _installation(facts)
     setup = (
         f"bounded {facts.setup_timeout_s:.0f} /bin/sh -c {shlex.quote(facts.setup)} {_SETUP_OUTPUT} && "
         if facts.setup
@@ -209,7 +229,16 @@ def _parts(check: Mapping[str, Any], facts: ScriptFacts) -> Iterator[str]:
     for number, one in enumerate(runs, 1):
         words = [run_name(number), f"{one['timeout_s']:.0f}", one["command"], *one["files"]]
         yield f"run {' '.join(map(shlex.quote, words))}\n"
-    yield _TAIL
+    yield _TAIL.format(packages=_TELL_PACKAGES if facts.has_packages else "")
+
+
+def _installation(facts: ScriptFacts) -> Iterator[str]:
+    python = f"--python {shlex.quote(facts.python)} " if facts.python else ""
+    if facts.lock in ("requirements", "project"):
+        yield _INSTALLING.format(python=python)
+        yield _AS_CHECKED if facts.has_packages else ""
+    add, packages = ("add_as_checked", f' "$here/{PACKAGES}"') if facts.has_packages else ("add", "")
+    yield _LOCKS[facts.lock].format(python=python, add=add, packages=packages)
 
 
 def _comment(text: str) -> str:

@@ -21,19 +21,18 @@ from panpan.repro.claims.claim import Claims
 from panpan.repro.kit.contents import Contents, LeftOut, is_page
 from panpan.repro.kit.crate import METADATA_FILE, CrateFacts, crate
 from panpan.repro.kit.hardware import hardware
+from panpan.repro.kit.locks import add_lock, add_packages
 from panpan.repro.kit.manifest import FORMAT, MANIFEST, readme
 from panpan.repro.kit.private_words import PrivateWords
-from panpan.repro.kit.script import LockKind, ScriptFacts, script
+from panpan.repro.kit.script import PACKAGES, LockKind, ScriptFacts, script
 from panpan.repro.kit.source_archive import archive_commit, archive_files, find_in_archive
 from panpan.system.files.folder_tree import make_folders, remove_tree
-from panpan.system.processes.process import capture
 from panpan.types.dataclass import dataclass
 from panpan.version import __version__
 
 SOURCE = "source.tar.gz"
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _COMPARE = Path(__file__).with_name("compare.py")
-_EXPORT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +123,7 @@ class _Writer:
         self._contents = Contents(folder, self._words)
         self._folder = folder
         self._made_at = utc_now()
+        self._packages: Sequence[str] = ()
         self._title = self._words.clean(check.title or reproduction.claims.paper.title or "a reproduction")
 
     async def write(self) -> None:
@@ -178,33 +178,12 @@ class _Writer:
             )
 
     async def _add_lock(self) -> LockKind:
-        """Add the lock of the environment, and return the way to install it."""
-        top = self._reproduction.source
+        """Add the lock and the packages of the environment, and return the way to install them."""
+        contents, source = self._contents, self._reproduction.source
+        self._packages = await to_thread.run_sync(add_packages, contents, self._check, source)
         if self._reproduction.claims.environment.kind != "uv":
             return "none"
-        if (top / "uv.lock").is_file():
-            await to_thread.run_sync(self._add_files, {"uv.lock": top / "uv.lock"})
-            await self._export_lock()
-            return "uv"
-        if (top / "requirements.txt").is_file():
-            await to_thread.run_sync(self._add_files, {"requirements.txt": top / "requirements.txt"})
-            return "requirements"
-        return "project" if (top / "pyproject.toml").is_file() else "none"
-
-    def _add_files(self, files: Mapping[str, Path]) -> None:
-        for name, path in files.items():
-            self._contents.add_file(f"locks/{name}", path)
-
-    async def _export_lock(self) -> None:
-        """Add what pip needs beside uv.lock, if uv is here; it reads the lock, and builds and fetches nothing."""
-        uv = shutil.which("uv", path=self._reproduction.environ.get("PATH"))
-        if uv is None:
-            return
-        words = [uv, "export", "--frozen", "--offline", "--no-emit-project", "--quiet", "--no-header"]
-        with suppress(ToolError):
-            done = await capture(words, cwd=self._reproduction.source, timeout_s=_EXPORT_S)
-            if done.exit_code == 0:
-                self._contents.add_text("locks/requirements.txt", done.stdout.decode(errors="replace"))
+        return await add_lock(contents, source, self._reproduction.environ)
 
     def _script_facts(self, lock: LockKind, *, has_archive: bool) -> ScriptFacts:
         environment, words = self._reproduction.claims.environment, self._words
@@ -213,6 +192,7 @@ class _Writer:
             address="" if has_archive else self._address,
             commit=self._check.commit,
             lock=lock,
+            has_packages=PACKAGES in self._contents.digests(),
             python=environment.python or "",
             setup=words.clean(environment.setup or ""),
             setup_timeout_s=environment.setup_timeout_s,
@@ -275,6 +255,7 @@ class _Writer:
             address=self._address,
             archive="" if facts.address else SOURCE,
             version=self._check.commit,
+            packages=() if facts.lock == "none" else self._packages,
         )
         contents.add_json(METADATA_FILE, crate(made))
         contents.add_json(MANIFEST, self._manifest(facts, note))
@@ -295,7 +276,11 @@ class _Writer:
                 "written_here": check.written_here,
                 "note": note,
             },
-            "environment": {"kind": self._reproduction.claims.environment.kind, "lock": facts.lock},
+            "environment": {
+                "kind": self._reproduction.claims.environment.kind,
+                "lock": facts.lock,
+                "packages": PACKAGES if facts.has_packages else "",
+            },
             "data": [
                 {**one.model_dump(mode="json"), **_described(described, one.path)} for one in check.data
             ],
@@ -373,6 +358,7 @@ _DESCRIPTIONS = {
     "compare.py": "finds the numbers after runs, and compares them",
     "data.sha256": "checksums of the data, as sha256sum -c reads them",
     "hardware.json": "the machine of the check",
+    PACKAGES: "the Python packages that the runs had",
     "README.md": "how to use the kit",
     "receipts.jsonl": "what each command read and wrote, and how it ended",
     "report.html": "the report for people",

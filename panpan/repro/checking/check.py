@@ -19,6 +19,7 @@ from panpan.repro.checking.data_files import check_data, identity_of, not_whole
 from panpan.repro.checking.judging import Obstacle, judge_all, obstacle_of
 from panpan.repro.checking.needs import Here, elsewhere, this_machine
 from panpan.repro.checking.results import CheckReport
+from panpan.repro.checking.run_packages import packages_of_runs
 from panpan.repro.checking.source_files import SourceFiles, look_at_source
 from panpan.repro.claims.claim import Claim, Claims, Data
 from panpan.repro.claims.claims_file import load_claims
@@ -104,7 +105,9 @@ async def check(folder: Path, options: CheckOptions, *, notify: Callable[[str], 
         ended_at=utc_now(),
         data=stated,
         judgements=judge_all(claims.claim, runs, obstacles=obstacles, data=stated),
-        environments=await campaigns.environments(runs),
+        environments=await to_thread.run_sync(
+            packages_of_runs, [run for those in runs.values() for run in those], campaigns.package_folders
+        ),
     )
     await to_thread.run_sync(
         write_whole, places.results / CHECK_FILE, report.model_dump_json(indent=1).encode() + b"\n"

@@ -9,7 +9,6 @@ campaign in this folder: results that came with a repository are a stranger's.
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -30,13 +29,11 @@ from panpan.batch.store.folder import AttemptFolder, CampaignFolder, write_whole
 from panpan.batch.store.records import Result
 from panpan.batch.store.wording import duration
 from panpan.config.trust import Trusted
-from panpan.errors import ConfigError, OutputError, PanpanError, ToolError, unwrap_single_exception
+from panpan.errors import ConfigError, OutputError, PanpanError, unwrap_single_exception
 from panpan.receipts.receipt import Receipt
-from panpan.repro.checking.results import ClaimRun, InstalledPackages
 from panpan.repro.checking.source_files import SourceFiles
 from panpan.repro.claims.claim import Environment
 from panpan.system.files.folder_tree import remove_tree
-from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
@@ -46,7 +43,6 @@ _NOTES_S = 3.0
 _SLURM_JOBS = 8
 _SLURM_START_S = 600
 _SLURM_LEAST_GB = 4
-_MAX_LIST_BYTES = 10_000_000
 
 Key: TypeAlias = tuple[str, float, bool, int]
 """Command line, its time limit, True if it has the network, and its number among equal ones."""
@@ -243,22 +239,11 @@ class CheckCampaigns:
         CampaignTrust(load_campaign(place, self._env)).keep(is_trusted=True)
         return place
 
-    async def environments(self, runs: Mapping[str, Sequence[ClaimRun]]) -> tuple[InstalledPackages, ...]:
-        """Return the packages of the environments of runs, those of most runs first; each that is known once.
-
-        Args:
-            runs: The runs of each claim, by its id.
-        """
-        receipts = {run.receipt.id: run.receipt for those in runs.values() for run in those if run.receipt is not None}
-        wanted = Counter(one.environment.packages_sha256 for one in receipts.values())
-        folders = {end.attempt.packages: None for end in (self._known or {}).values() if end.attempt is not None}
-
-        def found() -> Iterator[InstalledPackages]:
-            for digest, _ in wanted.most_common():
-                if digest and (packages := _packages_of(digest, list(folders))) is not None:
-                    yield InstalledPackages(sha256=digest, packages=packages)
-
-        return await to_thread.run_sync(lambda: tuple(found()))
+    @property
+    def package_folders(self) -> Sequence[Path]:
+        """Folders in which the campaigns keep the packages that commands had."""
+        attempts = [end.attempt for end in (self._known or {}).values() if end.attempt is not None]
+        return list(dict.fromkeys(one.packages for one in attempts))
 
     async def remove_environments(self) -> None:
         """Remove the Python environments of runs, which are large and made again when they are needed."""
@@ -319,14 +304,6 @@ def _jobs(runs: Sequence[Run], at_once: int | None) -> Mapping[str, object]:
         "walltime": f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}",
         "directives": [f"--gres=gpu:{gpus}"] if gpus else [],
     }
-def _packages_of(digest: str, folders: Sequence[Path]) -> tuple[str, ...] | None:
-    """Return the packages with a digest; None if no campaign has kept them."""
-    for folder in folders:
-        with suppress(OSError, ToolError):
-            data = read_regular_file(folder / f"{digest}.txt", max_bytes=_MAX_LIST_BYTES)
-            if sha256(data).hexdigest() == digest:
-                return tuple(data.decode().splitlines())
-    return None
 
 
 def _keys_of(folder: CampaignFolder) -> Mapping[str, Key]:

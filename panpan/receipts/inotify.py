@@ -1,12 +1,14 @@
 """The inotify interface of Linux."""
 
 import os
+import select
 import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final, TypeAlias
 
 CLOSED_WRITTEN: Final = 0x8
@@ -88,6 +90,35 @@ class Inotify:
 @lru_cache(_MOST_NAMES)
 def _name(padded: bytes) -> str:
     return os.fsdecode(padded.rstrip(b"\0"))
+
+
+class EventThread:
+    """A thread that takes events as they come.
+
+    Args:
+        fd: Descriptor of an `Inotify`.
+        take: Takes its events.
+    """
+
+    def __init__(self, fd: int, take: Callable[[], None]) -> None:
+        self._fd = fd
+        self._take = take
+        self._ours, self._theirs = os.pipe()
+        self._thread = Thread(target=self._run, name="panpan-receipts", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; the caller holds no lock that it takes."""
+        os.close(self._theirs)
+        self._thread.join()
+        os.close(self._ours)
+
+    def _run(self) -> None:
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        poll.register(self._ours, select.POLLIN)
+        while all(fd != self._ours for fd, _ in poll.poll()):
+            self._take()
 
 
 def watches_of_user() -> int:

@@ -6,10 +6,10 @@ saying so: `FilesSeen.is_complete`.
 
 import errno
 import os
-import select
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from threading import Lock, Thread
+from threading import Lock
+from typing import TypeAlias
 
 from panpan.receipts.file_events import FilesSeen
 from panpan.receipts.inotify import (
@@ -22,6 +22,7 @@ from panpan.receipts.inotify import (
     MOVED_HERE,
     OPENED,
     OVERFLOW,
+    EventThread,
     Inotify,
     watches_of_user,
 )
@@ -40,6 +41,9 @@ MOST_WATCHES = 50_000
 _OF_FOLDERS = CREATED | IGNORED | MOVED_AWAY | MOVED_HERE
 MOST_ENTRIES = 1_000_000
 """Most files and folders that are looked through for folders, about two seconds."""
+
+_FileId: TypeAlias = tuple[int, int] | None
+"""Device and inode; None if there is no file."""
 
 
 class WatchedFiles:
@@ -73,9 +77,11 @@ class WatchedFiles:
         self._is_unavailable = False
         self._folders: dict[int, tuple[str, FolderKind]] = {}
         """Watched folders by the number of their watch."""
+        self._tops: Sequence[_FileId] = ()
+        """The roots when they began to be watched."""
         self._reports: dict[int, Callable[[str], None]] = {}
         self._active: list[FilesSeen] = []
-        self._thread: _Taker | None = None
+        self._thread: EventThread | None = None
 
     @property
     def is_available(self) -> bool:
@@ -88,11 +94,12 @@ class WatchedFiles:
         with self._lock:
             self._prepare()
             self._take_all()  # what happened before
+            self._follow_roots()
             if self._is_unavailable:
                 seen.note_loss()
             self._active.append(seen)
             if self._inotify is not None and self._thread is None:
-                self._thread = _Taker(self._inotify.fileno(), self._take)
+                self._thread = EventThread(self._inotify.fileno(), self._take)
         return seen
 
     def end(self, seen: FilesSeen) -> None:
@@ -101,6 +108,7 @@ class WatchedFiles:
             if all(one is not seen for one in self._active):
                 return
             self._take_all()
+            self._follow_roots()
             self._active = [one for one in self._active if one is not seen]
             taker = None
             if not self._active:
@@ -153,6 +161,22 @@ class WatchedFiles:
         try:
             self._inotify = self._open_inotify()
             self._most_watches = min(self._most_watches, watches_of_user() // 2)
+            self._tops = _ids(self._roots)
+            for root in self._roots:
+                self._watch(root, is_root=True)
+        except OSError:
+            self._give_up()
+
+    def _follow_roots(self) -> None:
+        """Watch a root again that was moved or removed, and has another folder in its place now."""
+        if self._inotify is None or self._is_unavailable or self._tops == (tops := _ids(self._roots)):
+            return
+        for seen in self._active:
+            seen.is_complete = False
+        for number in self._folders.keys() - self._reports.keys():
+            self._remove(number)
+        self._tops = tops
+        try:
             for root in self._roots:
                 self._watch(root, is_root=True)
         except OSError:
@@ -238,6 +262,8 @@ class WatchedFiles:
             pass
         elif mask & IGNORED:
             self._forget(number)
+            if folder in self._roots:
+                self._tops = ()  # a new one may get the same inode
         elif number in self._reports:
             if mask & (CLOSED_WRITTEN | MOVED_HERE) and not mask & IS_FOLDER:
                 self._reports[number](f"{folder}/{name}")
@@ -309,25 +335,13 @@ class WatchedFiles:
             self._watch(root, is_root=True)
 
 
-class _Taker:
-    """A thread that takes events as they come."""
+def _ids(paths: Sequence[str]) -> Sequence[_FileId]:
+    return tuple(map(_id, paths))
 
-    def __init__(self, fd: int, take: Callable[[], None]) -> None:
-        self._fd = fd
-        self._take = take
-        self._ours, self._theirs = os.pipe()
-        self._thread = Thread(target=self._run, name="panpan-receipts", daemon=True)
-        self._thread.start()
 
-    def stop(self) -> None:
-        """End the thread; the caller holds no lock that it takes."""
-        os.close(self._theirs)
-        self._thread.join()
-        os.close(self._ours)
-
-    def _run(self) -> None:
-        poll = select.poll()
-        poll.register(self._fd, select.POLLIN)
-        poll.register(self._ours, select.POLLIN)
-        while all(fd != self._ours for fd, _ in poll.poll()):
-            self._take()
+def _id(path: str) -> _FileId:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

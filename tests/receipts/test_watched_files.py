@@ -256,3 +256,25 @@ def test_threads_and_descriptors_are_given_back(tmp_path: Path) -> None:
             watched.end(watched.begin())
         watched.close()
     assert open_descriptors() == before
+
+
+def test_root_that_another_folder_replaces_is_watched_again(tmp_path: Path) -> None:
+    top = tmp_path.resolve() / "work"
+    top.mkdir()
+    watcher = Watcher(top)
+    watcher.files(watcher.seen())
+    top.rename(tmp_path / "old")
+    top.mkdir()
+    (top / "a").write_text("x")
+    seen = watcher.seen()
+    (top / "a").read_text()
+    (tmp_path / "old" / "b").write_text("x")
+    files = watcher.files(seen)
+    assert (set(files), seen.is_complete) == ({"a"}, True)
+
+    seen = watcher.seen()
+    shutil.rmtree(top)
+    top.mkdir()
+    watcher.files(seen)
+    assert not seen.is_complete
+    watcher.watched.close()

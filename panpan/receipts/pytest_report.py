@@ -7,7 +7,7 @@ that. Where the project or the user asks for a report of their own, or has switc
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -109,21 +109,28 @@ def may_add_report(
         shlex.split(options)
     except ValueError:
         return False
-    return not any(_has_own_report(folder) for folder in _folders(words, cwd, roots))
+    paths = list(_paths(words, cwd))
+    if any(_SWITCHED_OFF in _beginning(path) for path in paths):  # of scripts that the line starts
+        return False
+    return not any(_has_own_report(folder) for folder in _folders(paths, cwd, roots))
 
 
-def _folders(words: Iterable[str], cwd: Path, roots: Sequence[Path]) -> Iterable[str]:
+def _paths(words: Iterable[str], cwd: Path) -> Iterator[str]:
+    """Yield the files and folders below the working directory that words name."""
+    here = str(cwd)
+    for word in [word for word in words if not word.startswith("-")][:_MOST_WORDS]:
+        path = os.path.normpath(os.path.join(here, word.partition("::")[0]))  # noqa: PTH118 - it may be no path at all
+        if path.startswith(f"{here}/") and os.path.lexists(path):
+            yield path
+
+
+def _folders(paths: Iterable[str], cwd: Path, roots: Sequence[Path]) -> Iterable[str]:
     """Return the folders in which the settings of pytest may lie, without asking a shell for it."""
     here = str(cwd)
     tops = [top for top in map(str, roots) if here == top or here.startswith(f"{top.rstrip('/')}/")]
     top = min(tops, key=len) if tops else here
-    starts = [here]
-    for word in [word for word in words if not word.startswith("-")][:_MOST_WORDS]:
-        path = os.path.normpath(os.path.join(here, word.partition("::")[0]))  # noqa: PTH118 - it may be no path at all
-        if path.startswith(f"{here}/") and os.path.lexists(path):
-            starts.append(path)
     found: dict[str, None] = {}
-    for folder in starts:
+    for folder in (here, *paths):
         while folder not in found and folder.startswith(top):
             found[folder] = None
             if folder == top:

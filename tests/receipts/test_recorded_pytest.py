@@ -107,6 +107,10 @@ async def test_report_is_left_out_where_it_may_do_harm(tmp_path: Path) -> None:
     assert not await variables_for(tmp_path, only_looks=True)
     assert not await variables_for(tmp_path, asks_pytest=False)
     assert not await variables_for(tmp_path, "pytest -p no:junitxml")
+    (tmp_path / "run.sh").write_text("exec pytest -p no:junitxml\n")
+    assert not await variables_for(tmp_path, "sh run.sh")
+    (tmp_path / "run.sh").write_text("exec pytest\n")
+    assert await variables_for(tmp_path, "sh run.sh")
     for options in ("--junitxml=a.xml", "--junit-xml a.xml", "-p no:junitxml", "'unfinished"):
         assert not await variables_for(tmp_path, environment={"PYTEST_ADDOPTS": options})
     for name in ("pyproject.toml", "sub/tox.ini", "sub/deep/setup.cfg"):

@@ -110,7 +110,8 @@ def may_add_report(
     except ValueError:
         return False
     paths = list(_paths(words, cwd))
-    if any(_SWITCHED_OFF in _beginning(path) for path in paths):  # of scripts that the line starts
+    scripts = [path for path in paths if path.endswith(".sh") or os.access(path, os.X_OK)]
+    if any(_SWITCHED_OFF in _beginning(path) for path in scripts):
         return False
     return not any(_has_own_report(folder) for folder in _folders(paths, cwd, roots))
 

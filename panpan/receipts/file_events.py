@@ -1,5 +1,6 @@
 """History of files while a command ran, by the events of inotify."""
 
+from collections.abc import Collection
 from dataclasses import field
 
 from panpan.receipts.inotify import CLOSED_UNWRITTEN, CLOSED_WRITTEN, CREATED, DELETED, MOVED_AWAY, MOVED_HERE, OPENED
@@ -59,6 +60,8 @@ class FilesSeen:
     """Python environments in the workspace that were used."""
     uses_cache: bool = False
     """True if something was read that a program had kept of files, so that it may not have opened these."""
+    links: Collection[str] = ()
+    """Paths of the links of the workspace."""
     is_complete: bool = True
     """False if events were lost, so that other files may have been opened or changed, too."""
 

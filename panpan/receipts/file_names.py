@@ -34,7 +34,7 @@ def file_digest(path: str, content: Content, top: str) -> FileDigest:
         size=content.size,
         sha256=content.sha256,
         how=content.how,
-        changed_ns=content.changed_ns if content.how == "parts" else 0,
+        changed_ns=content.changed_ns if content.how in ("parts", "link") else 0,
     )
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +13,7 @@ from panpan.receipts.derived_files import DerivedFiles
 from panpan.receipts.digests import Content, FileDigests
 from panpan.receipts.file_events import FileEvents, FilesSeen
 from panpan.receipts.git_files import GitFiles
+from panpan.receipts.links import MOST_LINKS, links_to
 from panpan.receipts.touched_files import MOST_NAMED, TouchedFiles, is_changed, read_touched
 from panpan.receipts.workspace_tree import walk_folders
 from panpan.types.dataclass import dataclass
@@ -53,7 +55,12 @@ class InputFinder:
 
     def look(self, seen: FilesSeen, since_ns: int) -> TouchedFiles:
         """Digest the files that were seen since the start of a command; it blocks."""
-        return read_touched(seen.files, self._digests, since_ns)
+        touched = read_touched(seen.files, self._digests, since_ns)
+        links = links_to(touched.inputs, seen.links, self._roots)
+        for path in links.keys() & seen.files.keys():
+            if not seen.files[path].is_new:  # nobody can say if it was followed before it was changed
+                links[path] = replace(links[path], how="changed")
+        return replace(touched, inputs={**touched.inputs, **links}) if links else touched
 
     async def find(self, seen: FilesSeen, touched: TouchedFiles, since_ns: int) -> InputsAndOutputs:
         """Return inputs and outputs of a command.
@@ -67,7 +74,7 @@ class InputFinder:
             touched = await to_thread.run_sync(self.look, seen, since_ns)
         sources = await self._derived.sources_of(touched.inputs, touched.outputs)
         inputs = {**sources.contents, **touched.inputs} if sources.contents else touched.inputs
-        knows_all = seen.is_complete and not seen.uses_cache and sources.knows_all
+        knows_all = seen.is_complete and not seen.uses_cache and sources.knows_all and len(seen.links) <= MOST_LINKS
         self._derived.remember(touched.outputs, inputs, knows_all=knows_all)
         is_named = knows_all and len(inputs) + touched.more_inputs <= MOST_NAMED
         everything = None if is_named else await read_all_files(self._roots, self._hidden, self._digests)

@@ -16,9 +16,10 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-HowDigested: TypeAlias = Literal["whole", "parts", "left out", "gone", "changed"]
+HowDigested: TypeAlias = Literal["whole", "parts", "left out", "gone", "changed", "link"]
 """Way in which a file was digested: all of it; its size, ends and samples; not at all; it was gone by then; it changed
-after it was read, so that the digest, if there is one, is of another content than the command may have read."""
+after it was read, so that the digest, if there is one, is of another content than the command may have read; it is a
+link, and the digest is that of the path in it."""
 
 
 class FileDigest(_Part):
@@ -34,7 +35,7 @@ class FileDigest(_Part):
     how: HowDigested = "whole"
     changed_ns: int = 0
     """Time of its last change, nanoseconds since 1970; only of a file that was digested by parts, which do not show
-    every change."""
+    every change, and of one outside the workspace that a link leads to."""
 
 
 class TestCounts(_Part):

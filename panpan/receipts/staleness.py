@@ -9,6 +9,7 @@ from anyio import to_thread
 from panpan.receipts.all_files import read_all_files
 from panpan.receipts.digests import FileDigests
 from panpan.receipts.file_names import path_of
+from panpan.receipts.links import read_link
 from panpan.receipts.receipt import FileDigest, Receipt
 from panpan.types.dataclass import dataclass
 
@@ -53,9 +54,10 @@ def _changed(inputs: Sequence[FileDigest], top: Path, digests: FileDigests) -> S
 def _is_changed(then: FileDigest, top: Path, digests: FileDigests) -> bool:
     if then.how == "changed":
         return True
-    now = digests.read_again(path_of(then, top), then.how)
+    path = path_of(then, top)
+    now = read_link(str(path)) if then.how == "link" else digests.read_again(path, then.how)
     if then.how == "left out":
         return now.how == "gone"
-    if then.how == "parts" and then.changed_ns and then.changed_ns != now.changed_ns:
+    if then.how in ("parts", "link") and then.changed_ns and then.changed_ns != now.changed_ns:
         return True
     return (now.how, now.size, now.sha256) != (then.how, then.size, then.sha256)

@@ -79,6 +79,8 @@ class WatchedFiles:
         """Watched folders by the number of their watch."""
         self._tops: Sequence[_FileId] = ()
         """The roots when they began to be watched."""
+        self._links: set[str] = set()
+        """Paths of links, some of which may be gone."""
         self._reports: dict[int, Callable[[str], None]] = {}
         self._active: list[FilesSeen] = []
         self._thread: EventThread | None = None
@@ -110,6 +112,7 @@ class WatchedFiles:
             self._take_all()
             self._follow_roots()
             self._active = [one for one in self._active if one is not seen]
+            seen.links = frozenset(self._links)
             taker = None
             if not self._active:
                 taker, self._thread = self._thread, None
@@ -215,6 +218,7 @@ class WatchedFiles:
                     raise
                 continue  # it is gone, or is none of ours to read
             self._folders[number] = folder.path, folder.kind
+            self._links.update(f"{folder.path.rstrip('/')}/{name}" for name in folder.links)
             if is_new and folder.kind == "files":
                 self._note_new_files(folder.path)
             elif is_new and folder.kind == "environment":
@@ -285,6 +289,8 @@ class WatchedFiles:
             if name and kind_of_folder(name):
                 self._take_folder(path, mask)
         elif name and not is_left_out(name):
+            if mask & (CREATED | MOVED_HERE) and os.path.islink(path):  # noqa: PTH114 - thousands of files
+                self._links.add(path)
             for seen in self._active:
                 seen.add(path, mask)
 

@@ -47,6 +47,8 @@ class Folder:
     kind: FolderKind
     files: tuple[str, ...] = ()
     """Names of the files of the workspace in it, links and others among them."""
+    links: tuple[str, ...] = ()
+    """Names of the links among them."""
 
 
 def walk_folders(top: str, hidden: Collection[str], *, is_root: bool = False) -> Iterator[Folder]:
@@ -67,12 +69,16 @@ def walk_folders(top: str, hidden: Collection[str], *, is_root: bool = False) ->
             continue
         try:
             with os.scandir(path) as entries:
-                folders, files = _split(entries)
+                folders, files, links = _split(entries)
         except OSError:  # it is gone, or may not be listed
             continue
         if kind == "files" and not ENVIRONMENT_MARKS.isdisjoint((*folders, *files)) and not (is_root and path == top):
             kind = "environment"
-        yield Folder(path, kind, tuple(name for name in files if not is_left_out(name)) if kind == "files" else ())
+        if kind == "files":
+            files, links = ([name for name in names if not is_left_out(name)] for names in (files, links))
+            yield Folder(path, kind, tuple(files), tuple(links))
+        else:
+            yield Folder(path, kind)
         at = path.rstrip("/")
         if kind == "files":
             pending += [(f"{at}/{name}", below) for name in folders if (below := kind_of_folder(name))]
@@ -80,12 +86,15 @@ def walk_folders(top: str, hidden: Collection[str], *, is_root: bool = False) ->
             pending += [(f"{at}/{name}", "kept") for name in folders]
 
 
-def _split(entries: Iterator["os.DirEntry[str]"]) -> tuple[list[str], list[str]]:
+def _split(entries: Iterator["os.DirEntry[str]"]) -> tuple[list[str], list[str], list[str]]:
     folders: list[str] = []
     files: list[str] = []
+    links: list[str] = []
     for entry in entries:
         (folders if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
-    return folders, files
+        if entry.is_symlink():
+            links.append(entry.name)
+    return folders, files, links
 
 
 def source_of_bytecode(folder: str, name: str) -> str:

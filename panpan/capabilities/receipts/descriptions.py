@@ -122,6 +122,8 @@ def _digest(file: FileDigest) -> str:
     match file.how:
         case "whole":
             return f"sha256:{file.sha256[:12]}"
+        case "link":
+            return "link"
         case "parts":
             return f"digest of parts {file.sha256[:12]}"
         case "left out":

@@ -38,6 +38,12 @@ def validated(crate: str, cache: Path) -> dict:
     return json.loads(report.read_text())
 
 
+def requirements(read: ROCrate) -> list:
+    """Return the software that the first run needs beside its sources."""
+    run = next(one for one in read.contextual_entities if one.type == "CreateAction")
+    return run["instrument"].get("softwareRequirements", [])
+
+
 def main() -> None:
     crate, context, folder = sys.argv[1:]
     cache = Path(folder) / "cache"
@@ -52,6 +58,7 @@ def main() -> None:
         "issues": [[one["severity"], one["message"]] for one in report["issues"]],
         "actions": [line.partition(": ")[2] for line in told.splitlines() if line.startswith("action: ")],
         "instruments": [line.partition(": ")[2] for line in told.splitlines() if "instrument: " in line],
+        "requirements": [f"{one['name']} {one['softwareVersion']}" for one in requirements(read)],
         "name": read.name,
         "files": sorted(one.id for one in read.data_entities if one.type == "File"),
     }

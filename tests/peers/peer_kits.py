@@ -9,6 +9,8 @@ from typing import Any, get_args
 import anyio
 import pytest
 
+from panpan.repro.checking.results import InstalledPackages
+from panpan.repro.claims.claim import Claims
 from panpan.repro.kit.script import LockKind, ScriptFacts, script
 from panpan.repro.kit.write_kit import write_kit
 from tests.peers.installs import installed_once
@@ -56,8 +58,12 @@ def test_kit_is_a_process_run_crate(
         *(tmp_path / "r", tmp_path / "source"),
         address=address,
         outputs={"00000000": {"output.txt": output, "out put/é#1.txt": output}},
+        claims=Claims.model_validate({"environment": {"kind": "uv"}}),
     )
     check = check_of(toy_project(tmp_path / "source"), [toy_data()])
+    (tmp_path / "source/requirements.txt").write_text("numpy\n")
+    environments = (InstalledPackages(sha256="c" * 64, packages=("numpy==2.1.0", "torch==2.0+cu118")),)
+    check = check.model_copy(update={"environments": environments})
     if has_failed:
         text = check.model_dump_json().replace('"exit_code":0', '"exit_code":3')
         check = type(check).model_validate_json(text)
@@ -74,11 +80,13 @@ def test_kit_is_a_process_run_crate(
     assert "REQUIRED" not in {severity for severity, _ in found["issues"]}
     assert found["actions"] == [f"#run-0000000{number}" for number in range(3)]
     assert found["instruments"] == [f"{address or '#sources'} (SoftwareSourceCode)"] * 3
+    assert found["requirements"] == ["numpy 2.1.0", "torch 2.0+cu118"]
     assert found["name"] == "Robust means of toys"
     assert {"check.json", "source.tar.gz", "outputs/00000000/output.txt"} <= set(found["files"])
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("has_packages", [False, True])
 @pytest.mark.parametrize("lock", get_args(LockKind))
 @pytest.mark.parametrize(
     "facts",
@@ -89,9 +97,10 @@ def test_kit_is_a_process_run_crate(
     ],
 )
 def test_shellcheck_finds_nothing_in_a_script(
-    lock: LockKind, facts: dict[str, Any], readers: Path, tmp_path: Path
+    lock: LockKind, has_packages: bool, facts: dict[str, Any], readers: Path, tmp_path: Path
 ) -> None:
-    text = script(check_of("").model_dump(mode="json"), ScriptFacts(title="a 'b'\n\"c\"", lock=lock, **facts))
+    given = ScriptFacts(title="a 'b'\n\"c\"", lock=lock, has_packages=has_packages, **facts)
+    text = script(check_of("").model_dump(mode="json"), given)
     path = tmp_path / "reproduce.sh"
     path.write_text(text)
     argv = [str(readers.with_name("shellcheck")), "-s", "sh", "-S", "style", str(path)]

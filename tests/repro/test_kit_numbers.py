@@ -202,14 +202,14 @@ def test_other_packages_are_named_in_a_line(tmp_path: Path, capsys: pytest.Captu
     listing.write_text(f"{same}missing-a==1\npytest==0.1\n")
     assert compare.main(["packages", str(listing)]) == 0
     pytest_here = f"pytest {compare.metadata.version('pytest')} instead of 0.1"
-    told = f"packages that differ from those of the check: {pytest_here}, missing-a is missing\n"
+    told = f"packages that differ from those of the check: {pytest_here}, missing-a is missing\n\n"
     assert capsys.readouterr().out == told
 
     listing.write_text("# Python 3.6.1\n" + "".join(f"missing-{number}==1\n" for number in range(9)))
     compare.main(["packages", str(listing)])
     out = capsys.readouterr().out
     assert f"check: Python 3.{sys.version_info[1]} instead of 3.6, missing-0 is missing," in out
-    assert out.endswith("and 5 more\n")
+    assert out.endswith("and 5 more\n\n")
 
 
 def test_data_tells_missing_and_changed_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -610,7 +610,8 @@ def main(words: Sequence[str]) -> int:
     if name == "installed":
         return int(any(missing_packages(path.read_text(encoding="utf-8")) for path in paths))
     if name == "packages":
-        sys.stdout.writelines(f"{line}\n" for line in wrapped(_shown(other_packages(text))) if line)
+        told = other_packages(text)
+        sys.stdout.writelines(f"{line}\n" for line in [*wrapped(_shown(told)), ""] if told)
         return 0
     if name == "data":
         problems = list(data_problems(text, paths[1:]))

@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from panpan.repro.checking.check_table import measured_text
 from panpan.repro.checking.results import CheckReport
 from panpan.repro.claims.claim import Claim
 from panpan.repro.journey.report import (
@@ -12,7 +13,6 @@ from panpan.repro.journey.report import (
     Told,
     claimed_text,
     markdown_text,
-    measured_text,
 )
 from panpan.repro.journey.report_html import html_page
 from tests.repro.judged_claims import EVERY_VERDICT, check_of, judged
@@ -124,7 +124,7 @@ def test_texts_of_others_are_escaped_in_markdown() -> None:
         ("83.1", (83.1,), "83.1"),
         ("83.1", (83.12345,), "83.123"),
         ("83", (83.0, 84.5), "83 to 84.5, 2 runs"),
-        ("1e-3", (0.0012345678,), "0.00123457"),
+        ("1e-3", (0.0012345678,), "0.00123"),
         ("3.50", (3.5,), "3.50"),
         ("120", (120.0,), "120"),
         ("0.5", (), ""),

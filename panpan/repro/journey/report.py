@@ -11,6 +11,7 @@ from typing import get_args
 from panpan.batch.reporting.report import in_markdown, markdown_table
 from panpan.batch.store.wording import duration, money, shortened
 from panpan.receipts.receipt import EnvironmentIdentity, FileDigest, Receipt
+from panpan.repro.checking.check_table import measured_text
 from panpan.repro.checking.results import CheckReport, ClaimRun, DataCheck, Judgement
 from panpan.repro.claims.claim import Claim, Verdict
 from panpan.system.text.terminal_text import size_text
@@ -29,7 +30,6 @@ assert set(VERDICTS) == set(get_args(Verdict))
 HOLDING: Sequence[Verdict] = ("reproduced", "within spread")
 MODEL_NOTE = "A model wrote this. Nobody has checked it, and it decides nothing."
 _MAX_FILES = 20
-_MAX_MORE_DIGITS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,28 +159,6 @@ def claimed_text(claim: Claim) -> str:
     spread = f" ± {claim.spread:g}" if claim.spread is not None and "±" not in claim.value else ""
     unit = "" if claim.value.endswith(claim.unit) else claim.unit if claim.unit == "%" else f" {claim.unit}"
     return f"{claim.value}{spread}{unit}"
-
-
-def measured_text(judgement: Judgement) -> str:
-    """Return what was measured: one number, or the range of several."""
-    numbers = sorted(set(judgement.measured))
-    if not numbers:
-        return ""
-    if len(numbers) == 1:
-        return _number(numbers[0], judgement.claim)
-    low, high = (_number(one, judgement.claim) for one in (numbers[0], numbers[-1]))
-    return f"{low} to {high}, {len(judgement.measured)} runs"
-
-
-def _number(number: float, claim: Claim) -> str:
-    """Return a number with up to two digits more than the paper has."""
-    places = len(claim.value.strip().rstrip("%").partition(".")[2].rstrip())
-    if "e" in claim.value.lower() or abs(number) >= 1e9 or 0 < abs(number) < 1e-6:
-        return f"{number:.6g}"
-    text = f"{number:.{places + _MAX_MORE_DIGITS}f}"
-    for _ in range(_MAX_MORE_DIGITS):
-        text = text.removesuffix("0")
-    return text.removesuffix(".")
 
 
 def name_only(text: str) -> str:

@@ -5,6 +5,7 @@ from html import escape
 
 from panpan.batch.reporting.page_parts import facts, page, shown, tiles
 from panpan.batch.store.wording import shortened
+from panpan.repro.checking.check_table import measured_text
 from panpan.repro.checking.results import Judgement
 from panpan.repro.journey.report import (
     CLAIM_HEADS,
@@ -15,7 +16,6 @@ from panpan.repro.journey.report import (
     ReproductionReport,
     claimed_text,
     label_of,
-    measured_text,
     model_words,
     why_of,
 )

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from panpan.errors import ConfigError
+from panpan.repro.checking.results import InstalledPackages
 from panpan.repro.cli import command
 from panpan.repro.kit.manifest import Manifest
 from panpan.repro.kit.verify import Verification, VerifyOptions, read_kit, verify
@@ -61,6 +62,18 @@ def test_kit_gives_the_verdicts_of_its_check(backend: str, tmp_path: Path) -> No
         ("time", "not run"),
     ]
     assert not (kit / "work").exists()
+
+
+def test_packages_that_differ_from_the_check_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check = short(check_of(toy_project(tmp_path / "source")))
+    environment = InstalledPackages(sha256="c" * 64, packages=("no-such-toys==1\x1b[2J", "no-such-toys==1"))
+    kit = write(check.model_copy(update={"environments": (environment,)}), tmp_path)
+    found = verified(kit, options(tmp_path))
+
+    assert found.is_same
+    assert found.packages == "packages that differ from those of the check: no-such-toys is missing"
+    assert show(found, "text") == 0
+    assert f"\n{found.packages}\n" in capsys.readouterr().out
 
 
 def test_other_numbers_are_told(tmp_path: Path) -> None:

@@ -257,7 +257,10 @@ async def test_packages_of_the_runs_are_in_the_kit(kind: str, tmp_path: Path) ->
     source = tmp_path / "source"
     toy_project(source)
     (source / "pyproject.toml").write_text('[project]\nname = "Robust.Toys"\n')
-    digest, packages = "c" * 64, ("mallory-tools==1", "numpy==2.1.0", "robust-toys==1", "torch==2.0+cu118")
+    digest, packages = (
+        "c" * 64,
+        ("mallory-tools==1", "-r /etc/passwd==1", "numpy==2.1.0", "robust-toys==1", "torch==2.0+cu118"),
+    )
     identity = receipt_of(0).environment.model_copy(update={"packages_sha256": digest})
     check = check_of(
         "", receipts={seed: receipt_of(seed).model_copy(update={"environment": identity}) for seed in (0, 1, 2)}

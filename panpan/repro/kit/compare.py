@@ -575,10 +575,16 @@ def missing_packages(requirements: str) -> list[str]:
     return missing
 
 
-def other_packages(listing: str) -> str:
-    """Return a sentence about the packages here that are not those of a list; empty if they are."""
-    here, listed = installed_packages(), [line.partition("==") for line in listing.splitlines() if line[:1] != "#"]
-    python, before = f"{sys.version_info[0]}.{sys.version_info[1]}", re.match(r"# Python ([0-9]+\.[0-9]+)", listing)
+def other_packages(listing: str, here: Mapping[str, str], python: str) -> str:
+    """Return a sentence about packages that are not those of a list; empty if they are.
+
+    Args:
+        listing: `locks/packages.txt`.
+        here: Versions of the packages here, by name.
+        python: Version of Python here, such as "3.11".
+    """
+    listed = [line.partition("==") for line in listing.splitlines() if line[:1] != "#"]
+    before = re.match(r"# Python ([0-9]+\.[0-9]+)", listing)
     others = [f"Python {python} instead of {before[1]}"] if before and before[1] != python else []
     others += [
         f"{name} {here[name]} instead of {version}" for name, _, version in listed if here.get(name, version) != version
@@ -610,7 +616,7 @@ def main(words: Sequence[str]) -> int:
     if name == "installed":
         return int(any(missing_packages(path.read_text(encoding="utf-8")) for path in paths))
     if name == "packages":
-        told = other_packages(text)
+        told = other_packages(text, installed_packages(), f"{sys.version_info[0]}.{sys.version_info[1]}")
         sys.stdout.writelines(f"{line}\n" for line in [*wrapped(_shown(told)), ""] if told)
         return 0
     if name == "data":

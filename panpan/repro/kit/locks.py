@@ -16,9 +16,13 @@ from panpan.repro.kit.contents import Contents
 from panpan.repro.kit.script import PACKAGES, LockKind
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.processes.process import capture
+from panpan.types.pattern import compile_late
 
 _EXPORT_S = 60.0
 _MAX_BYTES = 10_000_000
+_PACKAGE = compile_late(r"[a-z0-9-]+==[A-Za-z0-9.!+_]+")
+"""A line of the list. Others would be options for pip."""
+_VERSION = compile_late(r"[A-Za-z0-9.+]+")
 
 
 async def add_lock(contents: Contents, source: Path, environ: Mapping[str, str]) -> LockKind:
@@ -64,7 +68,8 @@ def add_packages(contents: Contents, check: CheckReport, source: Path) -> Sequen
     if not check.environments:
         return ()
     used, own = check.environments[0], _own_name(source)
-    packages = [one for one in used.packages if contents.words.clean(one) == one and one.partition("==")[0] != own]
+    clean = [one for one in used.packages if _PACKAGE.fullmatch(one) and contents.words.clean(one) == one]
+    packages = [one for one in clean if one.partition("==")[0] != own]
     head = [f"# Python {version}"] if (version := _python_version(check, used.sha256)) else []
     if others := len(check.environments) - 1:
         head.append(f"# the packages of most runs; check.json has all {others + 1} environments")
@@ -75,7 +80,7 @@ def add_packages(contents: Contents, check: CheckReport, source: Path) -> Sequen
 def _python_version(check: CheckReport, digest: str) -> str:
     receipts = [run.receipt for one in check.judgements for run in one.runs if run.receipt is not None]
     found = (one.environment.version for one in receipts if one.environment.packages_sha256 == digest)
-    return next(found, "")
+    return next(filter(_VERSION.fullmatch, found), "")
 
 
 def _own_name(source: Path) -> str:

@@ -20,8 +20,9 @@ from panpan.batch.attempts.commands import Command, Ground, UnfitError, ground_a
 from panpan.config.locations import panpan_home
 from panpan.errors import ConfigError, ToolError
 from panpan.repro.checking.results import CheckReport
-from panpan.repro.kit.compare import runs_of
+from panpan.repro.kit.compare import other_packages, runs_of
 from panpan.repro.kit.manifest import FORMAT, MANIFEST, Manifest
+from panpan.repro.kit.script import PACKAGES
 from panpan.repro.kit.write_kit import is_relative
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.folder_tree import temporary_folder
@@ -61,6 +62,8 @@ class Verification:
     claims: Sequence[Mapping[str, Any]]
     """For each claim `id`, `value`, `verdict`, `checked` (that of the kit), `reason`, `here` (the numbers for
     people), `is_same` and `runs`."""
+    packages: str = ""
+    """Sentence about packages that are not those of the check; empty if all are, or if they are not known."""
 
     @property
     def is_same(self) -> bool:
@@ -132,7 +135,8 @@ async def verify(kit: Path, options: VerifyOptions) -> Verification:
         try:
             async with grounds as ground:
                 await _run(ground, manifest, check, options)
-                return Verification(await _compared(ground, check))
+                claims = await _compared(ground, check)
+                return Verification(claims, await to_thread.run_sync(_other_packages, kit, manifest, ground))
         except UnfitError as error:
             raise ConfigError(
                 f"no sandbox works here; run sh reproduce.sh yourself if you trust the kit {kit}"
@@ -210,3 +214,17 @@ async def _compared(ground: Ground, check: CheckReport) -> Sequence[Mapping[str,
     text = await to_thread.run_sync(lambda: read_regular_file(found, max_bytes=_MAX_BYTES))
     claims: Sequence[Mapping[str, Any]] = json.loads(text)["claims"]
     return claims
+
+
+def _other_packages(kit: Path, manifest: Manifest, ground: Ground) -> str:
+    """Compare the packages that the commands had with those of the check. Nothing of the environment is run."""
+    if PACKAGES not in {file.path for file in manifest.files}:
+        return ""
+    path = f"{ground.workspace}/work/venv/bin{os.pathsep}{ground.environ['PATH']}"
+    environments = ground.recorder.environments
+    found = environments.identity(ground.workspace, {"PATH": path})
+    packages = environments.packages(found.packages_sha256)
+    if packages is None:
+        return ""
+    here = {name: version for name, _, version in (one.partition("==") for one in packages)}
+    return other_packages(_read(kit, PACKAGES).decode(errors="replace"), here, ".".join(found.version.split(".")[:2]))

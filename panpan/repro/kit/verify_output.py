@@ -4,7 +4,7 @@ import json
 
 import click
 
-from panpan.repro.kit.compare import table
+from panpan.repro.kit.compare import table, wrapped
 from panpan.repro.kit.verify import Verification
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 
@@ -17,9 +17,11 @@ def show(found: Verification, form: str) -> int:
         form: "text" or "json".
     """
     if form == "json":
-        click.echo(json.dumps({"is_same": found.is_same, "claims": found.claims}))
+        click.echo(json.dumps({"is_same": found.is_same, "claims": found.claims, "packages": found.packages}))
         return int(not found.is_same)
     click.echo(clean_for_terminal(table(found.claims)))
+    if found.packages:
+        click.echo(clean_for_terminal("\n".join([*wrapped(clean_line(found.packages)), ""])))
     others = [clean_line(str(one["id"])) for one in found.claims if not one["is_same"]]
     click.echo(f"not as in the check: {', '.join(others)}" if others else "all verdicts are those of the check")
     return int(not found.is_same)

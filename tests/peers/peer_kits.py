@@ -99,7 +99,8 @@ def test_kit_is_a_process_run_crate(
 def test_shellcheck_finds_nothing_in_a_script(
     lock: LockKind, has_packages: bool, facts: dict[str, Any], readers: Path, tmp_path: Path
 ) -> None:
-    given = ScriptFacts(title="a 'b'\n\"c\"", lock=lock, has_packages=has_packages, **facts)
+    packages = {"has_packages": True, "python_before": "3.11.2"} if has_packages else {}
+    given = ScriptFacts(title="a 'b'\n\"c\"", lock=lock, **packages, **facts)
     text = script(check_of("").model_dump(mode="json"), given)
     path = tmp_path / "reproduce.sh"
     path.write_text(text)

@@ -273,6 +273,7 @@ async def test_packages_of_the_runs_are_in_the_kit(kind: str, tmp_path: Path) ->
     assert (kit / "locks/packages.txt").read_text() == "# Python 3.11.2\nnumpy==2.1.0\ntorch==2.0+cu118\n"
     assert _json(kit / "check.json")["environments"][0]["packages"][1:] == list(packages[1:])
     assert ('-c "$here/locks/packages.txt"' in (kit / "reproduce.sh").read_text()) == (kind == "uv")
+    assert ("uv venv --quiet --python 3.11 " in (kit / "reproduce.sh").read_text()) == (kind == "uv")
     program = next(one for one in _json(kit / "ro-crate-metadata.json")["@graph"] if one["@id"] == "#sources")
     addresses = ["https://pypi.org/project/numpy/2.1.0/", "https://pypi.org/project/torch/2.0%2Bcu118/"]
     wanted = [{"@id": address} for address in addresses] if kind == "uv" else []

@@ -16,6 +16,7 @@ from panpan.repro.kit.contents import Contents
 from panpan.repro.kit.script import PACKAGES, LockKind
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.processes.process import capture
+from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
 _EXPORT_S = 60.0
@@ -55,8 +56,18 @@ async def _export_lock(contents: Contents, source: Path, environ: Mapping[str, s
             contents.add_text("locks/requirements.txt", done.stdout.decode(errors="replace"))
 
 
-def add_packages(contents: Contents, check: CheckReport, source: Path) -> Sequence[str]:
-    """Add the packages of the environment of most runs, and return them, each as `name==version`; none if unknown.
+@dataclass(frozen=True, slots=True)
+class RunPackages:
+    """The environment of most runs."""
+
+    python: str
+    """Version of Python; empty if it is not known."""
+    packages: Sequence[str]
+    """Each as `name==version`."""
+
+
+def add_packages(contents: Contents, check: CheckReport, source: Path) -> RunPackages | None:
+    """Add the packages of the environment of most runs, and return them; None if they are not known.
 
     The package of the sources themselves is left out, and so are those whose names are private.
 
@@ -66,15 +77,16 @@ def add_packages(contents: Contents, check: CheckReport, source: Path) -> Sequen
         source: Folder of the sources.
     """
     if not check.environments:
-        return ()
+        return None
     used, own = check.environments[0], _own_name(source)
     clean = [one for one in used.packages if _PACKAGE.fullmatch(one) and contents.words.clean(one) == one]
     packages = [one for one in clean if one.partition("==")[0] != own]
-    head = [f"# Python {version}"] if (version := _python_version(check, used.sha256)) else []
+    python = _python_version(check, used.sha256)
+    head = [f"# Python {python}"] if python else []
     if others := len(check.environments) - 1:
         head.append(f"# the packages of most runs; check.json has all {others + 1} environments")
     contents.add_text(PACKAGES, "".join(f"{line}\n" for line in [*head, *packages]))
-    return packages
+    return RunPackages(python, packages)
 
 
 def _python_version(check: CheckReport, digest: str) -> str:

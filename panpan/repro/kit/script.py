@@ -1,5 +1,6 @@
 """`reproduce.sh` of a kit: runs the commands again and compares, with a POSIX shell and python3 alone."""
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
@@ -24,6 +25,8 @@ class ScriptFacts:
     lock: LockKind = "none"
     has_packages: bool = False
     """True if the kit has the packages that the runs of the check had."""
+    python_before: str = ""
+    """Version of Python of these runs; empty if it is not known."""
     python: str = ""
     """Version of Python for uv; empty if any will do."""
     setup: str = ""
@@ -95,7 +98,7 @@ _NO_DATA = """
 : "$data" # the commands need none
 """
 
-_INSTALLING = """
+_ANY_PYTHON = """
 make_environment() {{
     if command -v uv >/dev/null; then
         uv venv --quiet {python}"$work/venv"
@@ -103,13 +106,28 @@ make_environment() {{
         python3 -m venv "$work/venv"
     fi
 }}
-add() {{
+"""
+
+_PYTHON_BEFORE = """
+# The Python of the check if it is installed here, else any.
+make_environment() {{
+    if command -v uv >/dev/null; then
+        UV_PYTHON_DOWNLOADS=never uv venv --quiet --python {python} "$work/venv" 2>"$work/venv.txt" ||
+            uv venv --quiet "$work/venv"
+    else
+        python{python} -m venv "$work/venv" 2>"$work/venv.txt" || python3 -m venv --clear "$work/venv"
+    fi
+}}
+"""
+
+_ADD = """
+add() {
     if command -v uv >/dev/null; then
         uv pip install --quiet --python "$work/venv" "$@"
     else
         "$work/venv/bin/python3" -m pip install --quiet "$@"
     fi
-}}
+}
 """
 
 _AS_CHECKED = """
@@ -235,7 +253,12 @@ def _parts(check: Mapping[str, Any], facts: ScriptFacts) -> Iterator[str]:
 def _installation(facts: ScriptFacts) -> Iterator[str]:
     python = f"--python {shlex.quote(facts.python)} " if facts.python else ""
     if facts.lock in ("requirements", "project"):
-        yield _INSTALLING.format(python=python)
+        before = re.match(r"3\.[0-9]{1,3}", facts.python_before)
+        if before is not None and not python:
+            yield _PYTHON_BEFORE.format(python=before[0])
+        else:
+            yield _ANY_PYTHON.format(python=python)
+        yield _ADD
         yield _AS_CHECKED if facts.has_packages else ""
     add, packages = ("add_as_checked", f' "$here/{PACKAGES}"') if facts.has_packages else ("add", "")
     yield _LOCKS[facts.lock].format(python=python, add=add, packages=packages)

@@ -21,7 +21,7 @@ from panpan.repro.claims.claim import Claims
 from panpan.repro.kit.contents import Contents, LeftOut, is_page
 from panpan.repro.kit.crate import METADATA_FILE, CrateFacts, crate
 from panpan.repro.kit.hardware import hardware
-from panpan.repro.kit.locks import add_lock, add_packages
+from panpan.repro.kit.locks import RunPackages, add_lock, add_packages
 from panpan.repro.kit.manifest import FORMAT, MANIFEST, readme
 from panpan.repro.kit.private_words import PrivateWords
 from panpan.repro.kit.script import PACKAGES, LockKind, ScriptFacts, script
@@ -123,7 +123,7 @@ class _Writer:
         self._contents = Contents(folder, self._words)
         self._folder = folder
         self._made_at = utc_now()
-        self._packages: Sequence[str] = ()
+        self._packages: RunPackages | None = None
         self._title = self._words.clean(check.title or reproduction.claims.paper.title or "a reproduction")
 
     async def write(self) -> None:
@@ -186,13 +186,14 @@ class _Writer:
         return await add_lock(contents, source, self._reproduction.environ)
 
     def _script_facts(self, lock: LockKind, *, has_archive: bool) -> ScriptFacts:
-        environment, words = self._reproduction.claims.environment, self._words
+        environment, words, packages = self._reproduction.claims.environment, self._words, self._packages
         return ScriptFacts(
             title=self._title,
             address="" if has_archive else self._address,
             commit=self._check.commit,
             lock=lock,
-            has_packages=PACKAGES in self._contents.digests(),
+            has_packages=packages is not None,
+            python_before="" if packages is None else packages.python,
             python=environment.python or "",
             setup=words.clean(environment.setup or ""),
             setup_timeout_s=environment.setup_timeout_s,
@@ -255,7 +256,7 @@ class _Writer:
             address=self._address,
             archive="" if facts.address else SOURCE,
             version=self._check.commit,
-            packages=() if facts.lock == "none" else self._packages,
+            packages=() if facts.lock == "none" or self._packages is None else self._packages.packages,
         )
         contents.add_json(METADATA_FILE, crate(made))
         contents.add_json(MANIFEST, self._manifest(facts, note))

@@ -120,6 +120,8 @@ def progress(step, total_steps, warmup_steps):
 
 All three tests pass.
 """
+PYTEST = "python3 -m pytest -q"
+CLAIMED = "The decay now ends at the last step. All tests pass, and training works on GPU."
 PLAN = """\
 ## Let the decay end at the last step
 
@@ -140,8 +142,8 @@ def _look() -> Step:
     return Reply((Text("I look at the schedule first."), *calls), tokens=_used(11_000))
 
 
-def _test() -> Step:
-    return Reply((ToolCall("Bash", {"command": TESTS}),), tokens=_used(12_000))
+def _test(command: str = TESTS) -> Step:
+    return Reply((ToolCall("Bash", {"command": command}),), tokens=_used(12_000))
 
 
 def _fix() -> Step:
@@ -178,6 +180,11 @@ def _play_diff(tmux: Tmux) -> None:
     _play_question(tmux)
     tmux.send("y")
     tmux.wait_for("The decay now ends where it should.")
+
+
+def _play_verified(tmux: Tmux) -> None:
+    _ask(tmux, "the last step misses the minimum rate; find out why and fix it")
+    tmux.wait_for("unverified")
 
 
 def _play_output(tmux: Tmux) -> None:
@@ -248,6 +255,14 @@ SCENES = (
         rows=44,
     ),
     Scene(
+        "verified",
+        "panpan: an answer, and what of it commands have shown",
+        lambda: [_look(), _fix(), _test(PYTEST), say(CLAIMED, tokens=_used(15_000))],
+        _play_verified,
+        ("--permission-mode", "acceptEdits", "--allowedTools", f"Bash({PYTEST})"),
+        rows=60,
+    ),
+    Scene(
         "output",
         "panpan: unfolded output of a running command, and a message typed meanwhile",
         lambda: [Reply((Text("This takes a while."), ToolCall("Bash", {"command": LONG_CHECK})), tokens=_used(11_000))],
@@ -287,6 +302,7 @@ def screens_of(scene: Scene) -> Sequence[str]:
             "ANTHROPIC_BASE_URL": server.url,
             "COLORTERM": "truecolor",
             "NO_PROXY": "*",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # only pytest itself
             "PANPAN_SESSIONS_TITLE": "first-words",  # a title would be one more request
         }
         argv = [str(Path(sys.executable).with_name("panpan")), *scene.flags]

@@ -7,10 +7,9 @@ from typing import Protocol
 
 from anyio import to_thread
 
-from panpan.cli_kit.questions import TerminalQuestions
-from panpan.config.file_trust import Ask
+from panpan.cli_kit.questions import TerminalQuestions, ask_yes_or_no
 from panpan.config.locations import panpan_home
-from panpan.errors import AnswerNeededError, ConfigError, ToolError
+from panpan.errors import AnswerNeededError
 from panpan.repro.checking.check import CheckOptions, check
 from panpan.repro.checking.judging import obstacle_of
 from panpan.repro.checking.results import CheckReport
@@ -19,10 +18,8 @@ from panpan.repro.claims.claims_trust import require_trust
 from panpan.repro.claims.confirmations import Confirmations
 from panpan.repro.kit.kit_command import make_kit
 from panpan.repro.papers.confirming import confirm
+from panpan.repro.papers.extract_command import read_document
 from panpan.repro.papers.proposals import propose, proposed_text
-from panpan.repro.papers.tables import MAX_BYTES, read_paper
-from panpan.session.command import Option
-from panpan.system.files.read_file import read_users_file
 
 
 class Parts(Protocol):
@@ -64,11 +61,7 @@ class OwnParts:
 
     async def propose(self, paper: Path) -> bytes | None:
         """Read the tables of a paper."""
-        try:
-            data = await to_thread.run_sync(lambda: read_users_file(str(paper), max_bytes=MAX_BYTES))
-        except ToolError as error:
-            raise ConfigError(str(error)) from error
-        found = propose(await read_paper(data, paper.name), paper.name)
+        found = propose(await read_document(paper), paper.name)
         return proposed_text(found) if found.claims.claim else None
 
     async def confirm(self, folder: Path, env: Mapping[str, str]) -> None:
@@ -88,8 +81,7 @@ class OwnParts:
         """Ask about a setup; `--yes` is about claims and does not answer this."""
         file = await to_thread.run_sync(load_claims, folder)
         if file.claims.environment.setup is not None:
-            ask: Ask | None = _ask if self._can_ask else None
-            await require_trust(file, panpan_home(env, folder), ask=ask)
+            await require_trust(file, panpan_home(env, folder), ask=ask_yes_or_no if self._can_ask else None)
 
     async def check(self, folder: Path, options: CheckOptions, say: Callable[[str], None]) -> CheckReport:
         """Run what the user has confirmed."""
@@ -99,8 +91,3 @@ class OwnParts:
     async def make_kit(self, folder: Path, env: Mapping[str, str]) -> Path:
         """Write the kit."""
         return await make_kit(folder, None, env)
-
-
-async def _ask(question: str) -> bool | None:
-    picked = await TerminalQuestions().choose(question, [Option("Yes"), Option("No")])
-    return None if picked is None else picked == 0

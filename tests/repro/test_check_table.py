@@ -1,12 +1,13 @@
 """The table of a check for people."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.repro.checking.check_table import check_lines, claim_lines, measured_text
+from panpan.repro.checking.check_table import check_lines, claim_lines, claimed_text, measured_text
 from panpan.repro.checking.judging import Obstacle, judge_all
 from panpan.repro.checking.results import CheckReport, DataCheck
-from panpan.repro.claims.claim import Claims
+from panpan.repro.claims.claim import Claim, Claims
 from panpan.system.text.cell_width import cell_width
 from tests.repro.claim_runs import claim_of, claims_with_runs, judged, runs_of, seeded
 
@@ -87,3 +88,18 @@ def test_measured_numbers_are_a_range_with_their_count() -> None:
     assert measured_text(judged(claim_of("83.1"), seeded("82", "84", "83.55"))) == "82.0 to 84.0, 3 runs"
     assert measured_text(judged(claim_of("83.1"), seeded("82.0000001", "82.0000002"))) == "82.0, 2 runs"
     assert measured_text(judged(claim_of("83.1"), [])) == ""
+    assert measured_text(judged(claim_of("1e-3"), runs_of("0.0012345678"))) == "0.00123"
+    assert measured_text(judged(claim_of("3.50"), runs_of("3.5"))) == "3.50"
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({"value": "83.1", "unit": "%", "spread": 0.3}, "83.1 ± 0.3 %"),
+        ({"value": "83.1%", "unit": "%"}, "83.1%"),
+        ({"value": "12", "unit": "ms"}, "12 ms"),
+        ({"value": ""}, "no number"),
+    ],
+)
+def test_claimed_number_has_its_spread_and_unit(fields: dict[str, object], shown: str) -> None:
+    assert claimed_text(Claim.model_validate({"id": "x", **fields})) == shown

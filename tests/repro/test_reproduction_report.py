@@ -6,12 +6,10 @@ import pytest
 
 from panpan.repro.checking.check_table import measured_text
 from panpan.repro.checking.results import CheckReport
-from panpan.repro.claims.claim import Claim
 from panpan.repro.journey.report import (
     VERDICTS,
     ReproductionReport,
     Told,
-    claimed_text,
     markdown_text,
 )
 from panpan.repro.journey.report_html import html_page
@@ -132,19 +130,6 @@ def test_texts_of_others_are_escaped_in_markdown() -> None:
 )
 def test_measured_number_has_two_digits_more(value: str, numbers: tuple[float, ...], shown: str) -> None:
     assert measured_text(judged("x", value, "deviates", "", numbers)) == shown
-
-
-@pytest.mark.parametrize(
-    ("fields", "shown"),
-    [
-        ({"value": "83.1", "unit": "%", "spread": 0.3}, "83.1 ± 0.3%"),
-        ({"value": "83.1%", "unit": "%"}, "83.1%"),
-        ({"value": "12", "unit": "ms"}, "12 ms"),
-        ({"value": ""}, "no number"),
-    ],
-)
-def test_claimed_number_has_its_spread_and_unit(fields: dict[str, object], shown: str) -> None:
-    assert claimed_text(Claim.model_validate({"id": "x", **fields})) == shown
 
 
 def test_every_verdict_has_a_meaning_in_the_report() -> None:

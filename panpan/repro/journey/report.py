@@ -11,7 +11,7 @@ from typing import get_args
 from panpan.batch.reporting.report import in_markdown, markdown_table
 from panpan.batch.store.wording import duration, money, shortened
 from panpan.receipts.receipt import EnvironmentIdentity, FileDigest, Receipt
-from panpan.repro.checking.check_table import measured_text
+from panpan.repro.checking.check_table import claimed_text, measured_text
 from panpan.repro.checking.results import CheckReport, ClaimRun, DataCheck, Judgement
 from panpan.repro.claims.claim import Claim, Verdict
 from panpan.system.text.terminal_text import size_text
@@ -150,15 +150,6 @@ def label_of(claim: Claim) -> str:
     """Return the name of a claim for readers."""
     parts = [part for part in (claim.table, claim.row, claim.column) if part]
     return ", ".join(parts) or claim.id
-
-
-def claimed_text(claim: Claim) -> str:
-    """Return what the paper says."""
-    if not claim.value:
-        return "no number"
-    spread = f" ± {claim.spread:g}" if claim.spread is not None and "±" not in claim.value else ""
-    unit = "" if claim.value.endswith(claim.unit) else claim.unit if claim.unit == "%" else f" {claim.unit}"
-    return f"{claim.value}{spread}{unit}"
 
 
 def name_only(text: str) -> str:

@@ -5,7 +5,7 @@ from html import escape
 
 from panpan.batch.reporting.page_parts import facts, page, shown, tiles
 from panpan.batch.store.wording import shortened
-from panpan.repro.checking.check_table import measured_text
+from panpan.repro.checking.check_table import claimed_text, measured_text
 from panpan.repro.checking.results import Judgement
 from panpan.repro.journey.report import (
     CLAIM_HEADS,
@@ -14,7 +14,6 @@ from panpan.repro.journey.report import (
     MODEL_NOTE,
     VERDICTS,
     ReproductionReport,
-    claimed_text,
     label_of,
     model_words,
     why_of,

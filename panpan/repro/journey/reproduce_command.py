@@ -10,11 +10,11 @@ import click
 
 from panpan.cli_kit.failures import json_line
 from panpan.repro.checking.check import CheckOptions
-from panpan.repro.checking.check_table import measured_text
+from panpan.repro.checking.check_table import claimed_text, measured_text
 from panpan.repro.journey.journey import Journey, JourneyEnd, JourneyOptions
 from panpan.repro.journey.model_runs import ModelOptions
 from panpan.repro.journey.parts import OwnParts
-from panpan.repro.journey.report import claimed_text, label_of
+from panpan.repro.journey.report import label_of
 from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import clean_line
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.repro.checking.extraction import find_numbers
-from panpan.repro.checking.found import Found
-from panpan.repro.checking.result_files import numbers_in_csv, numbers_in_json
+from panpan.repro.checking.result_files import Found, numbers_in_csv, numbers_in_json
 from panpan.repro.claims.claim import Extract
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from panpan.errors import ToolError
-from panpan.repro.checking.found import Found, number_in, quoted
-from panpan.repro.checking.result_files import numbers_in_csv, numbers_in_json
+from panpan.repro.checking.result_files import Found, number_in, numbers_in_csv, numbers_in_json, quoted
 from panpan.repro.claims.claim import Extract
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.read_file import read_regular_file

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.repro.checking.spread import expected_interval, t_quantile
+from panpan.repro.checking.evidence import expected_interval, t_quantile
 
 # NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, column 0.975
 TABLE = {

@@ -6,10 +6,9 @@ deterministic, was not repeated, or read other data than the paper's never devia
 
 from collections.abc import Mapping, Sequence
 
-from panpan.repro.checking.evidence import Evidence, half_of
+from panpan.repro.checking.evidence import Evidence, half_of, mean_of
 from panpan.repro.checking.hints import hints_of
 from panpan.repro.checking.results import ClaimRun, DataCheck, Judgement
-from panpan.repro.checking.spread import mean_of
 from panpan.repro.claims.claim import Claim, Verdict
 from panpan.repro.claims.written_number import EXACT, read_number, shown_apart, shown_number
 from panpan.system.text.terminal_text import clean_line

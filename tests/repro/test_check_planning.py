@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.repro.checking.planning import first_seeds, further_seeds
+from panpan.repro.checking.claim_runs import first_seeds, further_seeds
 from panpan.repro.checking.results import ClaimRun
 from panpan.repro.claims.claim import Claim
 from tests.repro.claim_runs import CLAIMS, claim_of, judged, runs_of, seeded

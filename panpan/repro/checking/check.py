@@ -19,7 +19,7 @@ from panpan.repro.checking.data_files import check_data, identity_of, not_whole
 from panpan.repro.checking.judging import Obstacle, judge_all, obstacle_of
 from panpan.repro.checking.needs import Here, elsewhere, this_machine
 from panpan.repro.checking.results import CheckReport
-from panpan.repro.checking.run_packages import packages_of_runs
+from panpan.repro.checking.run_outputs import packages_of_runs
 from panpan.repro.checking.source_files import SourceFiles, look_at_source
 from panpan.repro.claims.claim import Claim, Claims, Data
 from panpan.repro.claims.claims_file import load_claims

@@ -8,23 +8,35 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import click
 from anyio import to_thread
 
 from panpan.cli_kit.questions import TerminalQuestions
 from panpan.config.locations import panpan_home
-from panpan.errors import AnswerNeededError
+from panpan.errors import AnswerNeededError, ConfigError
 from panpan.repro.checking.judging import obstacle_of
 from panpan.repro.claims.claim import Claim, Claims
-from panpan.repro.claims.claims_file import ClaimsFile, load_claims, save_claims, without_claims
+from panpan.repro.claims.claims_file import (
+    ClaimsFile,
+    claim_text,
+    load_claims,
+    parse_claims,
+    save_claims,
+    with_changes,
+    without_claims,
+)
 from panpan.repro.claims.confirmations import Confirmations
 from panpan.repro.papers.claim_words import claim_lines
 from panpan.session.command import Option
 from panpan.types.dataclass import dataclass
 
-_ONE_BY_ONE, _ALL, _CONFIRM, _EDIT, _REMOVE = range(5)
+_ONE_BY_ONE, _ALL = range(2)
+_HELP = """\
+# One claim of claims.toml. Save and leave the editor; panpan asks about it again.
+# tolerance = { absolute = 0.01 }, { relative = 0.01 }, { runs = 5 } or "exact"; docs/reproduction.md has all keys.
+"""
 
 
 class Questions(Protocol):
@@ -160,19 +172,62 @@ def _remove(file: ClaimsFile, claim_id: str) -> None:
 async def edit_claim(file: ClaimsFile, claim: Claim, env: Mapping[str, str]) -> str:
     """Let the user edit one claim in their editor; return a sentence if nothing was changed because of a problem."""
     from panpan.faces.terminal.screen.external_program import EditorFailed, edit_in_editor  # imports prompt_toolkit
-    from panpan.repro.papers.claim_edit import edited_file, text_to_edit
 
-    text = text_to_edit(claim)
+    text = f"{_HELP}{claim_text(claim)}"
     while True:
         saved = await edit_in_editor(text, env)
         if isinstance(saved, EditorFailed):
             return saved.reason
         if saved == text.removesuffix("\n"):
             return ""
-        outcome = edited_file(file, claim, saved)
+        outcome = _edited_file(file, claim, saved)
         if isinstance(outcome, bytes):
             await to_thread.run_sync(partial(save_claims, file.path, outcome, old=file.data))
             return ""
         if outcome in saved:
             return "the claim stays as it was"  # the user saw the problem, and saved it again
         text = f"# {outcome}\n# Correct it; leave it as it is to keep the claim as it was.\n{saved}\n"
+
+
+def _edited_file(file: ClaimsFile, claim: Claim, saved: str) -> bytes | str:
+    """Return the file with the claim as it was saved, or a sentence that says why that cannot be.
+
+    Args:
+        file: The claims.toml.
+        claim: The claim before.
+        saved: The text that the user saved.
+    """
+    try:
+        claims = parse_claims(saved.encode()).claim
+        if len(claims) != 1:
+            return f"one [[claim]] is edited at a time, and this has {len(claims)}; keep one"
+        return with_changes(file.data, {claim.id: _changes(claim, claims[0])})
+    except ConfigError as error:
+        return " ".join(str(error).split())
+
+
+def _changes(old: Claim, new: Claim) -> dict[str, Any]:
+    """Return the new values by key; None for keys that are gone."""
+    before, after = _values(old), _values(new)
+    gone = dict.fromkeys(key for key in before if key not in after)
+    return gone | {key: _on_one_line(value) for key, value in after.items() if value != before.get(key)}
+
+
+def _values(claim: Claim) -> dict[str, Any]:
+    values = claim.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return {key: _without_none(value) for key, value in values.items()}
+
+
+def _without_none(value: Any) -> Any:
+    return {key: one for key, one in value.items() if one is not None} if isinstance(value, dict) else value
+
+
+def _on_one_line(value: Any) -> Any:
+    """Return a table as one that stands on the line of its key."""
+    import tomlkit
+
+    if not isinstance(value, dict):
+        return value
+    table = tomlkit.inline_table()
+    table.update({key: _on_one_line(one) for key, one in value.items()})
+    return table

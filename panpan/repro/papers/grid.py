@@ -1,9 +1,10 @@
 """Tables of pages, READMEs and LaTeX: a grid of cells, of which some are heads and labels."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from panpan.repro.papers.cell_numbers import has_numbers, is_blank, is_in_brackets, is_words
-from panpan.repro.papers.paper_table import MAX_COLUMNS, MAX_ROWS, PaperTable, Row, row_of, table_of
+from panpan.repro.papers.paper_table import MAX_COLUMNS, MAX_ROWS, MAX_TABLES, PaperTable, Row, row_of, table_of
 from panpan.types.dataclass import dataclass
 
 _MAX_LABEL_COLUMNS = 4
@@ -21,7 +22,7 @@ class GridCell:
     is_head: bool = False
 
 
-def table_of_grid(
+def _table_of(
     name: str, caption: str, lines: Sequence[Sequence[GridCell]], *, heads: int | None = None
 ) -> PaperTable | None:
     """Return the table of a grid; None if it has no numbers.
@@ -130,16 +131,20 @@ def _head_of(head: Sequence[Sequence[GridCell | None]], column: int) -> str:
     return " ".join(dict.fromkeys(text for text in texts if text))
 
 
-def named_tables(tables: Iterator[tuple[str, str, Sequence[Sequence[GridCell]]]]) -> Iterator[PaperTable]:
-    """Yield the tables with numbers, each with a name of its own.
+def named_tables(grids: Iterator[tuple[str, str, Sequence[Sequence[GridCell]]]]) -> tuple[PaperTable, ...]:
+    """Return the first tables with numbers, each with a name of its own.
 
     Args:
-        tables: For each, its name (or an empty text), its caption and its grid.
+        grids: For each, its name (or an empty text), its caption and its grid.
     """
+    return tuple(islice(_named_tables(grids), MAX_TABLES))
+
+
+def _named_tables(grids: Iterator[tuple[str, str, Sequence[Sequence[GridCell]]]]) -> Iterator[PaperTable]:
     unnamed = 0
-    for name, caption, lines in tables:
+    for name, caption, lines in grids:
         if not name:
             unnamed += 1
-        table = table_of_grid(name or f"table {unnamed}", caption, lines)
+        table = _table_of(name or f"table {unnamed}", caption, lines)
         if table is not None:
             yield table

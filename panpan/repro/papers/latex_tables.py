@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from panpan.repro.papers.grid import GridCell, named_tables
-from panpan.repro.papers.paper_table import MAX_CELL_CHARS, MAX_TABLES, PaperTables, cut
+from panpan.repro.papers.paper_table import MAX_CELL_CHARS, PaperTables, cut
 from panpan.types.pattern import compile_late
 
 _MAX_DEPTH = 8
@@ -41,12 +41,9 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 
 def latex_tables(text: str) -> PaperTables:
     """Return the tables of a file in LaTeX, numbered as they come."""
-    from itertools import islice
-
     body = _COMMENT.sub("", text)
     title = next((plain_tex(found) for found in _arguments(body, "title")), "")
-    tables = islice(named_tables(_grids(body)), MAX_TABLES)
-    return PaperTables(title=cut(title, MAX_CELL_CHARS), tables=tuple(tables))
+    return PaperTables(title=cut(title, MAX_CELL_CHARS), tables=named_tables(_grids(body)))
 
 
 def _grids(body: str) -> Iterator[tuple[str, str, Sequence[Sequence[GridCell]]]]:

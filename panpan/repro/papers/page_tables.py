@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from panpan.repro.papers.grid import GridCell, named_tables
 from panpan.repro.papers.latex_tables import plain_tex
-from panpan.repro.papers.paper_table import MAX_CELL_CHARS, MAX_TABLES, PaperTables, cut
+from panpan.repro.papers.paper_table import MAX_CELL_CHARS, PaperTables, cut
 from panpan.repro.papers.pdf_lines import caption_name
 from panpan.types.dataclass import dataclass
 
@@ -28,8 +28,7 @@ def html_tables(html: str) -> PaperTables:
     drop_unseen(tree)
     drop(tree, _DROPPED)
     _write_scripts(tree)
-    tables = [*_take(named_tables(_grids(tree)))]
-    return PaperTables(title=cut(title, MAX_CELL_CHARS), tables=tuple(tables))
+    return PaperTables(title=cut(title, MAX_CELL_CHARS), tables=named_tables(_grids(tree)))
 
 
 def markdown_tables(text: str) -> PaperTables:
@@ -37,12 +36,6 @@ def markdown_tables(text: str) -> PaperTables:
     from markdown_it import MarkdownIt
 
     return html_tables(f"<body>{MarkdownIt('commonmark', {'html': True}).enable('table').render(text)}</body>")
-
-
-def _take(tables: Iterator[object]) -> Iterator[object]:
-    from itertools import islice
-
-    return islice(tables, MAX_TABLES)
 
 
 def _write_formulas(tree: "HtmlElement") -> None:

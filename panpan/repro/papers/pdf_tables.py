@@ -85,7 +85,7 @@ def _tables_of(flow: Flow, page: int) -> Iterator[PaperTable]:
         if caption is None and not _is_table(flow, first, last):
             continue
         name = caption.name if caption else f"table on page {page}"
-        rules = [rule for rule in flow.rules if lines[0].y - 25 <= rule.y <= lines[-1].y + 15]
+        rules = _rules_near(flow, lines)
         yield from tables_of_block(lines, rules, name, caption.text if caption else "", page)
 
 
@@ -112,7 +112,7 @@ def _goes_on(flow: Flow, first: int, last: int) -> bool:
     is_beside = len(after.cells) > 1 and (
         abs(after.left - line.left) > line.size / 2 or after.right < line.right - width / 5
     )
-    if gap > 1.6 * line.size or is_number_row(after) or is_beside:
+    if gap > 1.6 * line.size or _is_number_row(after) or is_beside:
         return False
     if any(line.y < rule.y < after.y - 0.3 * after.size for rule in flow.rules):
         return False
@@ -151,7 +151,7 @@ def _allowed_gap(flow: Flow, index: int) -> float:
 
 def _trimmed(flow: Flow, first: int, last: int) -> Iterator[tuple[int, int]]:
     """Yield the stretch without lines behind its last row with numbers, if it has such rows."""
-    rows = [index for index in range(first, last + 1) if is_number_row(flow.lines[index])]
+    rows = [index for index in range(first, last + 1) if _is_number_row(flow.lines[index])]
     if rows:
         yield first, min(last, _last_label(flow, rows[-1], last))
 
@@ -167,7 +167,7 @@ def _last_label(flow: Flow, row: int, last: int) -> int:
     return row
 
 
-def is_number_row(line: TextLine) -> bool:
+def _is_number_row(line: TextLine) -> bool:
     """True if a line may be a row of a table: it has several cells, and numbers among them."""
     return len(line.cells) > 1 and any(cell.is_numeric for cell in line.cells) and ". . ." not in line.text
 
@@ -211,19 +211,18 @@ def _is_table(flow: Flow, first: int, last: int) -> bool:
     after = flow.lines[last + 1 : last + 4]
     if any(_FIGURE.match(line.text) for line in after):
         return False
-    rows = [line for line in lines if is_number_row(line)]
+    rows = [line for line in lines if _is_number_row(line)]
     if len(rows) < _MIN_FREE_ROWS:
         return False
     labelled = sum(not row.cells[0].is_numeric and any(map(str.isalpha, row.cells[0].text)) for row in rows)
     several = sum(sum(cell.is_numeric for cell in row.cells) >= 2 for row in rows)
-    head = not is_number_row(lines[0]) and len(lines[0].cells) > 1
-    is_ruled = _ruled(flow.rules, lines)
+    head = not _is_number_row(lines[0]) and len(lines[0].cells) > 1
+    is_ruled = len(_rules_near(flow, lines)) >= 2
     counts = [len(row.cells) for row in rows]
     is_even = sum(count == median(counts) for count in counts) * 2 > len(counts)
     return is_even and labelled * 2 >= len(rows) and (head or is_ruled) and (several * 2 >= len(rows) or is_ruled)
 
 
-def _ruled(rules: Sequence[Rule], lines: Sequence[TextLine]) -> bool:
-    """True if rules stand above, in or below the lines."""
-    inside = [rule for rule in rules if lines[0].y - 25 <= rule.y <= lines[-1].y + 15]
-    return len(inside) >= 2
+def _rules_near(flow: Flow, lines: Sequence[TextLine]) -> Sequence[Rule]:
+    """Return the rules right above, in and right below the lines."""
+    return [rule for rule in flow.rules if lines[0].y - 25 <= rule.y <= lines[-1].y + 15]

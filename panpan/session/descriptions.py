@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from panpan.core.background import Background
-from panpan.system.text.terminal_text import clean_line, spoken_s
+from panpan.system.text.terminal_text import clean_line, counted, spoken_s
 from panpan.types.content import TextBlock, ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import TaskInfo, TaskState
@@ -94,14 +94,14 @@ def compaction_lines(compaction: Compaction) -> Sequence[str]:
     """Return it in one or more lines; the first says what happened, the others what became of what."""
     report, sizes = compaction.report, f"about {compaction.tokens_before:,} → {compaction.tokens_after:,} tokens"
     if compaction.trigger == "undo":
-        return (f"the compaction was undone: {sizes}; the model gets {_many(report.kept, 'message')} again",)
+        return (f"the compaction was undone: {sizes}; the model gets {counted(report.kept, 'message')} again",)
     lines = [f"conversation compacted, {_WHY[compaction.trigger]}: {sizes}", f"kept: {_kept(compaction)}"]
     if report.quoted:
-        lines.append(f"quoted in your words: {_many(report.quoted, 'message')} of yours")
+        lines.append(f"quoted in your words: {counted(report.quoted, 'message')} of yours")
     if report.computed:
         lines.append(f"computed: {report.computed}")
     if report.summarised:
-        lines.append(f"summarised by the model: {_many(report.summarised, 'message')}")
+        lines.append(f"summarised by the model: {counted(report.summarised, 'message')}")
     if report.dropped or report.outputs:
         lines.append(f"dropped: {_dropped(compaction)}")
     if report.problem:
@@ -113,21 +113,17 @@ def compaction_lines(compaction: Compaction) -> Sequence[str]:
 def _kept(compaction: Compaction) -> str:
     report = compaction.report
     older = f", and {report.pinned:,} older (project rules, the prompt)" if report.pinned else ""
-    return f"{_many(report.kept, 'newest message')}{older}"
+    return f"{counted(report.kept, 'newest message')}{older}"
 
 
 def _dropped(compaction: Compaction) -> str:
     report = compaction.report
     parts = []
     if report.dropped:
-        parts.append(_many(report.dropped, "message"))
+        parts.append(counted(report.dropped, "message"))
     if report.outputs:
-        parts.append(f"{_many(report.outputs, 'output')} of tools, replaced by a note")
+        parts.append(f"{counted(report.outputs, 'output')} of tools, replaced by a note")
     return ", ".join(parts)
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 _ENDS: dict[TaskState, str] = {

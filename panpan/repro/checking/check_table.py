@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 from panpan.repro.checking.evidence import Evidence
-from panpan.repro.checking.judging import counted, obstacle_of
+from panpan.repro.checking.judging import obstacle_of
 from panpan.repro.checking.results import CheckReport, Judgement
 from panpan.repro.claims.claim import Claim, Claims
 from panpan.repro.claims.written_number import read_number, shown_number
 from panpan.system.text.cell_width import cell_width
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.text.terminal_text import clean_line, counted
 
 MAX_COLUMNS = 100
 _MIN_COLUMNS = 80

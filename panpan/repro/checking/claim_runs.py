@@ -19,7 +19,7 @@ from panpan.repro.checking.results import ClaimRun
 from panpan.repro.claims.claim import Claim
 from panpan.repro.claims.written_number import read_number
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.text.terminal_text import clean_line, counted
 from panpan.types.dataclass import dataclass
 
 _MOST_ROUNDS = 10
@@ -90,7 +90,7 @@ class ClaimRuns:
         for one in planned:
             of_run[one.line, one.number].append(one)
         runs = {key: self._shared(those[0]) for key, those in of_run.items()}
-        self._notify(f"{_counted(len(runs), 'run')} of {_counted(len({line for line, _ in runs}), 'command')}")
+        self._notify(f"{counted(len(runs), 'run')} of {counted(len({line for line, _ in runs}), 'command')}")
         ends = await self._campaigns.outcomes(list(runs.values()), at_once=at_once)
         for key, those in of_run.items():
             for one, found in zip(those, await self._numbers(those, ends[runs[key].key], sandbox), strict=True):
@@ -163,10 +163,6 @@ def _name_of(claim: Claim, seed: int | None) -> str:
     if len(name) > _MAX_NAME_CHARS:
         name = f"{name[:_MAX_NAME_CHARS]}~{sha256(name.encode()).hexdigest()[:8]}"
     return name if seed is None else f"{name}-seed-{seed}"
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}{'s' * (number != 1)}"
 
 
 def first_seeds(claim: Claim, seeds: int | None) -> Sequence[int | None]:

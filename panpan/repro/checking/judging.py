@@ -11,7 +11,7 @@ from panpan.repro.checking.hints import hints_of
 from panpan.repro.checking.results import ClaimRun, DataCheck, Judgement
 from panpan.repro.claims.claim import Claim, Verdict
 from panpan.repro.claims.written_number import EXACT, read_number, shown_apart, shown_number
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.text.terminal_text import clean_line, counted
 from panpan.types.dataclass import dataclass
 
 ENOUGH_SEEDS = 3
@@ -196,11 +196,6 @@ def _seed_words(found: Evidence) -> str:
         return ""
     whose = "the paper's seed" if found.claim.seed is not None else "seed"
     return f" with {whose} {found.reference}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun, such as `1 seed` and `3 seeds`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _listed(shown: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from panpan.repro.claims.claim import Needs
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.text.terminal_text import clean_line, counted
 from panpan.types.dataclass import dataclass
 
 GB = 1_000_000_000
@@ -33,7 +33,7 @@ class Here:
             max_hours: Longest estimate of a run that may begin.
         """
         if self.gpus is not None and needs.gpus > self.gpus:
-            return f"it needs {_counted(needs.gpus, 'GPU')}, and this machine has {self.gpus or 'none'}"
+            return f"it needs {counted(needs.gpus, 'GPU')}, and this machine has {self.gpus or 'none'}"
         if self.memory_bytes is not None and needs.memory_gb * GB > self.memory_bytes:
             return f"it needs {needs.memory_gb:g} GB of memory, and this machine has {self.memory_bytes / GB:.3g} GB"
         if self.disk_bytes is not None and needs.disk_gb * GB > self.disk_bytes:
@@ -56,10 +56,6 @@ class Here:
         """Return the number of runs that fit into the memory at once; None for any number."""
         most = max((one.memory_gb for one in needs), default=0.0) * GB
         return None if not most or self.memory_bytes is None else max(int(self.memory_bytes // most), 1)
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"
 
 
 def _listed(names: Sequence[str]) -> str:

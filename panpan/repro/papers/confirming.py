@@ -30,6 +30,7 @@ from panpan.repro.claims.claims_file import (
 from panpan.repro.claims.confirmations import Confirmations
 from panpan.repro.papers.claim_words import claim_lines
 from panpan.session.command import Option
+from panpan.system.text.terminal_text import counted
 from panpan.types.dataclass import dataclass
 
 _ONE_BY_ONE, _ALL = range(2)
@@ -72,7 +73,7 @@ async def confirm(
         return
     if says_yes:
         await to_thread.run_sync(dialog.confirmations.keep, waiting)
-        click.echo(f"confirmed {_counted(len(waiting))}")
+        click.echo(f"confirmed {counted(len(waiting), 'claim')}")
         return
     if questions is None and sys.stdin.isatty() and sys.stdout.isatty():
         questions = TerminalQuestions()
@@ -82,14 +83,10 @@ async def confirm(
         waiting = dialog.waiting(file.claims)
     if waiting:
         raise AnswerNeededError(
-            f"{_counted(len(waiting))} of {folder / 'claims.toml'} wait{'s' * (len(waiting) == 1)} for you; on a "
-            f"terminal, run: panpan repro confirm {folder}, or confirm all with --yes"
+            f"{counted(len(waiting), 'claim')} of {file.path} wait{'s' * (len(waiting) == 1)} for you; on a terminal, "
+            f"run: panpan repro confirm {folder}, or confirm all with --yes"
         )
     click.echo("all claims that can run are confirmed; check them with panpan repro check")
-
-
-def _counted(count: int) -> str:
-    return f"{count:,} claim{'s' * (count != 1)}"
 
 
 def _nothing_to_do(claims: Claims) -> str:
@@ -98,7 +95,7 @@ def _nothing_to_do(claims: Claims) -> str:
         return "claims.toml has no claims; panpan repro extract proposes some from a paper"
     if cannot:
         first = f"{cannot[0].id}: {obstacle_of(cannot[0], is_confirmed=True).reason}"  # type: ignore[union-attr]
-        return f"nothing to confirm; {_counted(len(cannot))} cannot run yet, such as {first}"
+        return f"nothing to confirm; {counted(len(cannot), 'claim')} cannot run yet, such as {first}"
     return "nothing to confirm: you have confirmed all claims"
 
 
@@ -117,7 +114,7 @@ class _Dialog:
         """Ask about all claims that wait, until the user leaves."""
         if len(waiting) > 1:
             tables = ", ".join(dict.fromkeys(filter(None, (claim.table for claim in waiting))))
-            title = f"{_counted(len(waiting))} wait for you{f': {tables}' if tables else ''}."
+            title = f"{counted(len(waiting), 'claim')} wait for you{f': {tables}' if tables else ''}."
             ways = [Option("One by one"), Option("All, after a list of them"), Option("Leave")]
             way = await questions.choose(title, ways)
             if way == _ALL:
@@ -131,7 +128,7 @@ class _Dialog:
     async def _ask_all(self, questions: Questions, waiting: Sequence[Claim]) -> None:
         for claim in waiting:
             await questions.tell("\n".join(["", *self._lines(claim)]))
-        yes = Option(f"Yes, confirm {'these' if len(waiting) > 1 else 'this'} {_counted(len(waiting))}")
+        yes = Option(f"Yes, confirm {'these' if len(waiting) > 1 else 'this'} {counted(len(waiting), 'claim')}")
         if await questions.choose("\nDoes the paper say so, and are the commands right?", [Option("No"), yes]) == 1:
             await to_thread.run_sync(self.confirmations.keep, waiting)
 

@@ -18,7 +18,7 @@ from panpan.repro.papers.proposals import Merged, Proposals, merge, propose, pro
 from panpan.repro.papers.tables import MAX_BYTES, ReadPaper, read_paper
 from panpan.system.files.read_file import read_regular_file, read_users_file
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.text.terminal_text import clean_line, counted
 
 _MAX_CLAIMS_BYTES = 4_000_000
 _MOST_DIFFERING = 20
@@ -179,7 +179,7 @@ def _tell(proposals: Proposals, merged: Merged, target: Path, form: str) -> None
         return
     for table in proposals.tables:
         page = f", page {table.page}" if table.page is not None and "page" not in table.name else ""
-        click.echo(f"{clean_line(table.name)}{page}: {table.claims:,} number{'s' * (table.claims != 1)}")
+        click.echo(f"{clean_line(table.name)}{page}: {counted(table.claims, 'number')}")
     for own, other in merged.differing[:_MOST_DIFFERING]:
         click.echo(clean_line(f"{own.id}: {target.name} says {own.value}, the paper {other.value}; left as it is"))
     if len(merged.differing) > _MOST_DIFFERING:

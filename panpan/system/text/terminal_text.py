@@ -165,3 +165,8 @@ def size_text(count: int) -> str:
     while amount >= 999.5 and unit < len(_UNITS) - 1:
         amount, unit = amount / 1000, unit + 1
     return f"{count} bytes" if unit == 0 else f"{amount:.3g} {_UNITS[unit]}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, such as "1 seed" and "3 seeds"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

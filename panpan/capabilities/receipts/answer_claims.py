@@ -20,6 +20,8 @@ MOST_CLAIMS = 8
 _MOST_CHARS = 20_000
 """Characters of the beginning, and of the end, that are looked through."""
 _MOST_QUOTED = 60
+_MOST_BEFORE = 1_000
+"""Characters of a sentence before a phrase that may make it no statement of fact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,11 @@ class AnswerClaim:
     """Words of the command that it names."""
     is_tool: bool = False
     """True if that is the bare name of a tool that checks code, such as "mypy"."""
+
+    @property
+    def is_of_work(self) -> bool:
+        """True if it speaks of what was done here, also where an answer only explains something."""
+        return self.kind != "other" or re.match(r"(?i)(?:I|we)\b|verified|tested", self.text) is not None
 
     @property
     def is_count(self) -> bool:
@@ -95,7 +102,7 @@ _NOUN = r"(?:unit[ -])?(?:tests?(?:[ -](?:suites?|cases?|runs?))?|suites?|specs)
 _ADVERBS = r"(?:(?:is|are|was|were|have|has|had|now|all|still|also|both|again|successfully|consistently|locally|"
 _ADVERBS += r"already|been|continues?|to)\s+){0,4}"
 _PASS = (
-    r"(?:pass(?:es|ed|ing)?\b(?!\s+(?:the|an?|its|their|it|them|this|these|arguments?|parameters?|data|values?|along|"
+    r"(?:pass(?:es|ed|ing)?\b(?!\s+(?:the|an?|its|their|it|them|this|these|each|every|over|None|arguments?|parameters?|data|values?|along|"
     r"through|[\w.]{1,30}\s+(?:to|into|as))\b)|(?:succeed(?:s|ed)?|green|successful|clean|ok(?:ay)?)\b|"
     r"(?:ran|runs?|complete[sd]?|finish(?:es|ed)?)\s+(?:successfully|cleanly|without\s+(?:any\s+)?(?:errors?|failures?|"
     r"issues?|problems?))(?!\w))"
@@ -133,7 +140,7 @@ _BUILD = (
     rf"\b(?:build|compilation|compile)\s+{_ADVERBS}(?:{_PASS}|(?:complete[sd]?|finishe[sd]|works?)\b)",
     rf"\b(?:it|this|that|everything|code|project|package|library|binary|extension|crate|module|program|app|paper|"
     rf"document|pdf|wheel|image|target|kernel|solver)\s+(?:now\s+|still\s+|also\s+|all\s+)?(?:is\s+|are\s+)?"
-    rf"{_BUILD_VERB}\b(?!\s+(?:on\s+top|upon|in|with|using|from|against|a|an|the|by|to|for|around)\b)",
+    rf"{_BUILD_VERB}\b(?!\s+(?:on\s+(?!Linux|macOS|Windows|ARM|CI\b|Python)|upon|in|with|using|from|against|a|an|the|by|to|for|around)\b)",
     rf"\b{_BUILD_VERB}\s+{_WELL}(?!\w)",
     r"\b(?:successfully|cleanly)\s+(?:built|compiled)\b",
     r"(?:✅|✓|✔|🟢)[\ufe0f]?\s*build\s*$",
@@ -143,6 +150,17 @@ _PLATFORM = (
     r"(?:the\s+)?(?:GPUs?|CUDA|ROCm|MPS|TPUs?|Windows|macOS|Mac|Linux|ARM|Apple Silicon|multi-?GPU|Python\s?[\d.]+)"
 )
 _PAPER = r"(?:paper|publication|published|reported|original\s+(?:results?|numbers?|figures?)|table|figure|baseline)"
+_NO_LOOK = (
+    r"(?!.{0,80}?\b(?:exists?|by\s+(?:reading|looking|inspecting|reviewing|searching)|with\s+you|"
+    r"in\s+the\s+(?:code|sources?|docs|documentation))\b)"
+)
+"""Reading shows what it claims."""
+_CHECKED = (
+    r"(?:now\s+|all\s+|fully\s+|also\s+|carefully\s+|thoroughly\s+)?"
+    rf"(?:verified|confirmed|validated|tested|double-checked)\b{_NO_LOOK}"
+)
+_NO_RULE = r"(?!\s+(?:by|with|against|in|before|on|when|at|using|as|via|through|for|every|each)\b)"
+"""In the present tense, what code or people do each time, such as "input is validated before it is stored"."""
 _OTHER = (
     rf"\b(?:works?|runs?|working|tested|verified|trains?)\s+(?:\w+\s+)?(?:on|with|under)\s+(?:both\s+)?(?:\w+\s+and\s+)?{_PLATFORM}\b",
     rf"\b{_PLATFORM}(?:\s+(?:support|version|path|training|mode))?\s+(?:now\s+)?works\b",
@@ -156,14 +174,15 @@ _OTHER = (
     r"\b(?:results?|numbers?|figures?|accuracy|metrics?)\s+(?:is\s+|are\s+|was\s+|were\s+|have\s+been\s+)?"
     r"(?:fully\s+)?(?:reproduced|replicated)\b",
     r"\b\d[\d.]{0,6}\s?(?:x|times|%|percent)\s+(?:faster|quicker|speed-?up|less\s+memory|more\s+efficient)\b",
-    r"\b(?:is|are|runs?|now|was|were)\s+(?:much\s+|significantly\s+|noticeably\s+|about\s+)?(?:faster|quicker)\b",
+    r"\b(?:is|are|runs?|now|was|were)\s+(?:much\s+|significantly\s+|noticeably\s+|about\s+)?(?:faster|quicker)\b"
+    r"(?!\s+than\s+(?!before|baseline|it\s+was|the\s+(?:old|previous|original|last|baseline|first)\b))",
     r"\bspeed-?up\s+of\s+(?:about\s+)?\d[\d.]{0,6}",
     r"\b(?:works?|working|runs?|behaves?)\s+(?:correctly|perfectly|flawlessly|as\s+(?:expected|intended|designed)|"
     r"end[- ]to[- ]end|fine|without\s+(?:any\s+)?(?:errors?|issues?|problems?))(?!\w)",
-    r"\b(?:I(?:'ve|\s+have)?|we(?:'ve|\s+have)?|been|was|were|is|are)\s+(?:now\s+|all\s+|fully\s+|also\s+|"
-    r"carefully\s+|thoroughly\s+)?(?:verified|confirmed|validated|tested|double-checked)\b(?:\s+[^\s.,;]{1,30}){0,6}",
-    r"^\W{0,4}verified\b(?:\s+[^\s.,;]{1,30}){0,6}",
-    r"\bno\s+regressions?\b",
+    rf"\b(?:I(?:'ve|\s+have)?|we(?:'ve|\s+have)?|been|was|were)\s+{_CHECKED}(?:\s+[^\s.,;]{{1,30}}){{0,6}}",
+    rf"\b(?:is|are)\s+{_CHECKED}{_NO_RULE}(?:\s+[^\s.,;]{{1,30}}){{0,6}}",
+    rf"^\W{{0,4}}verified\b{_NO_LOOK}(?:\s+[^\s.,;]{{1,30}}){{0,6}}",
+    r"\bno\s+regressions?\b(?!\s+tests?\b)",
     r"\ball\s+(?:the\s+)?checks\s+(?:now\s+|still\s+)?pass(?:es|ed|ing)?\b",
     r"\b(?:fully\s+functional|production[- ]ready)\b",
 )
@@ -217,13 +236,17 @@ _HEDGE = compile_late(
     r"(?i:\b(?:if|once|when|whenever|until|unless|whether|before|ensure|ensures|make\s+sure|makes\s+sure|so\s+that|"
     r"should|would|could|might|may|must|will|need\s+to|needs\s+to|want|expect\w*|hope\w*|assum\w+|check\s+that|"
     r"see\s+(?:if|that)|let\s+me|please|(?:to|can)\s+(?:now\s+)?(?:verify|confirm|check|see)|"
-    r"going\s+to|cannot|unable|yet\s+to|fails?\s+to)\b|"
+    r"going\s+to|cannot|unable|yet\s+to|fails?\s+to|according\s+to|"
+    r"(?:readme|docs|documentation|changelog|commit(?:\s+message)?|badge|issue|author|paper|your\s+\w+)\s+"
+    r"(?:says?|states?|claims?|reports?|shows?)|git\s+log)\b|"
     r"\b(?:not|never|nor|except)\s+(?:\w+\s+)?$|\bno\s+$|"
     r"(?:\b(?:not|never|cannot)|n't)\s+(?:\w+\s+){0,2}(?:run|ran|verif\w+|check\w*|confirm\w*|test(?:ed)?|sure|"
     r"certain|know|claim|say|mean|guarantee|able)\b)"
 )
 """Words before a phrase that make it no statement of fact."""
-_AFTER = compile_late(r"(?i:^\s*(?:\?|(?:once|if|when|after\s+you|as\s+soon\s+as)\b))")
+_AFTER = compile_late(
+    r"(?i:^\s*(?:\?|(?:once|if|when|after\s+you|as\s+soon\s+as|according\s+to)\b|in\s+(?:your|the\s+\w+\s+(?:that\s+)?you)\b))"
+)
 """Words behind a phrase that do."""
 
 
@@ -239,12 +262,19 @@ def _claims_of_sentence(sentence: str) -> Iterator[AnswerClaim]:
         if any(begin < other_end and other_begin < end for other_begin, other_end in taken):
             continue
         taken.append((begin, end))
-        said_before = sentence[: max(begin, match.end("qualifier") if "qualifier" in match.groupdict() else 0)]
-        if _HEDGE.search(said_before) or _AFTER.search(sentence[end:]):
+        until = max(begin, match.end("qualifier") if "qualifier" in match.groupdict() else 0)
+        said_before = sentence[max(until - _MOST_BEFORE, 0) : until]
+        if _HEDGE.search(said_before) or _AFTER.search(sentence[end : end + _MOST_QUOTED]):
             continue
         if (claim := _claim(kind, match)) is not None and not (tells_failures and claim.is_count):
             found.append((begin, claim))
     yield from (claim for _, claim in sorted(found, key=lambda one: one[0]))
+
+
+_BY_TESTS = compile_late(
+    r"(?i:\bby\s+running\s+(?:all\s+)?(?:the\s+)?(?:full\s+|whole\s+|entire\s+)?(?:tests?|test\s+suite|pytest)\b)"
+)
+"""Words with which a fix is said to be verified by all tests."""
 
 
 def _claim(kind: ClaimKind, match: re.Match[str]) -> AnswerClaim | None:
@@ -253,6 +283,8 @@ def _claim(kind: ClaimKind, match: re.Match[str]) -> AnswerClaim | None:
         words = tuple((parts.get("command") or "").split())
         is_tool = re.fullmatch(rf"(?i:{_TOOLS})(?: check)?", " ".join(words)) is not None
         return AnswerClaim(kind=kind, text=text, command=words, is_tool=is_tool)
+    if kind == "other" and _BY_TESTS.search(match.string[match.start() : match.end() + _MOST_QUOTED]):
+        return AnswerClaim(kind="tests", text=text)
     if kind != "tests":
         return AnswerClaim(kind=kind, text=text)
     passed, total = _number(parts.get("passed")), _number(parts.get("total"))

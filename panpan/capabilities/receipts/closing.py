@@ -10,7 +10,13 @@ from datetime import datetime
 
 from panpan.capabilities.receipts.answer_claims import AnswerClaim, ClaimKind
 from panpan.capabilities.receipts.build_scope import is_compiler
-from panpan.capabilities.receipts.command_scope import line_of, names_test_program, node_ids, test_line_of
+from panpan.capabilities.receipts.command_scope import (
+    line_of,
+    names_test_program,
+    node_ids,
+    selects_tests,
+    test_line_of,
+)
 from panpan.capabilities.receipts.session_evidence import CommandRun, SessionEvidence, is_test_file
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Verification
@@ -159,6 +165,9 @@ def _of_command(claim: AnswerClaim, evidence: SessionEvidence) -> Sequence[Comma
     wanted = _plain(claim.command)
     if not wanted:
         return ()
+    if len(wanted) == 1 and selects_tests(wanted[0]):
+        runs = [run for run in evidence.good_tests if run.scope == "all" and wanted[0] in run.families]
+        return () if evidence.doubts else runs
     for run in reversed(evidence.runs):
         named = [words for words in map(_plain, run.receipt.commands) if _is_named(words, wanted, claim.is_tool)]
         if named:

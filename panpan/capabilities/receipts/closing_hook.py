@@ -102,6 +102,8 @@ class ClosingHook(Hook):
         from panpan.capabilities.receipts.gathering import gather
 
         claims = claims_in(answer)
+        if self._verifying == "report" and not self._receipts.has_worked:  # an answer that explains something
+            claims = [claim for claim in claims if claim.is_of_work]
         return closing(claims, await gather(self._receipts, claims, self._told), self._told)
 
 

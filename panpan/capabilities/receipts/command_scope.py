@@ -147,7 +147,7 @@ def scope_of(receipt: Receipt, top: str) -> Scope:
 
 def names_test_program(receipt: Receipt) -> bool:
     """Return True if the words name a program for tests, so that a run without a report is one that went wrong."""
-    return any(_selects(_program_of(words)[0]) and _is_for_tests(words) for words in receipt.commands)
+    return any(selects_tests(_program_of(words)[0]) and _is_for_tests(words) for words in receipt.commands)
 
 
 def _is_for_tests(words: Words) -> bool:
@@ -160,10 +160,11 @@ def _is_for_tests(words: Words) -> bool:
 def programs_of(receipt: Receipt) -> frozenset[str]:
     """Return the programs for tests that the words name, behind launchers such as `uv run`."""
     names = (_program_of(words)[0] for words in receipt.commands)
-    return frozenset(filter(_selects, names))
+    return frozenset(filter(selects_tests, names))
 
 
-def _selects(program: str) -> bool:
+def selects_tests(program: str) -> bool:
+    """Return True if a program is one for tests, or may be one by its words."""
     return program == "pytest" or program in _TARGETS
 
 
@@ -190,7 +191,9 @@ def _is_given_code(words: Words) -> bool:
 
 def test_line_of(receipt: Receipt) -> str:
     """Return the part of the line that runs tests, without launchers and folders; the whole line if it names none."""
-    parts = [" ".join((program, *rest)) for program, rest in map(_program_of, receipt.commands) if _selects(program)]
+    parts = [
+        " ".join((program, *rest)) for program, rest in map(_program_of, receipt.commands) if selects_tests(program)
+    ]
     return " && ".join(parts) or line_of(receipt)
 
 

@@ -53,6 +53,8 @@ class SessionReceipts:
         self._receipts: list[SessionReceipt] = []
         self._written: set[str] = set()
         self._removed: set[str] = set()
+        self._worked_in = 0
+        """Number of the last turn in which something was done."""
         self._files: dict[str, FileDigest] = {}
         """The newest that was said of each file."""
 
@@ -81,6 +83,11 @@ class SessionReceipts:
         """Return the files that commands of the agents have removed, some of which may be there again."""
         return self._removed
 
+    @property
+    def has_worked(self) -> bool:
+        """True if an agent changed a file in this turn, or ran a command that does more than look."""
+        return self._worked_in == self.turn
+
     def go_on_after(self, turn: int) -> None:
         """Count on from the last turn of an earlier run."""
         self.turn = max(self.turn, turn)
@@ -91,6 +98,8 @@ class SessionReceipts:
 
     def add(self, one: SessionReceipt) -> None:
         """Add the receipt of a command that ended."""
+        if one.receipt.kind != "look":
+            self._worked_in = self.turn
         self._receipts.append(replace(one, receipt=self._sharing(one.receipt)))
         if one.is_of_user:
             return
@@ -102,6 +111,7 @@ class SessionReceipts:
 
     def note_written(self, paths: Iterable[Path]) -> None:
         """Take note of files, canonical, that an agent has written with a tool."""
+        self._worked_in = self.turn
         self._written.update(map(self._named, paths))
 
     def _sharing(self, receipt: "Receipt") -> "Receipt":

@@ -83,6 +83,43 @@ def test_claim_is_found_in_many_phrasings(answer: str, claimed: list[str]) -> No
     assert texts(answer) == claimed
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I verified that the file exists.",
+        "I've verified this by reading `src/a.py`.",
+        "User input is validated before it is stored.",
+        "The token is verified by the server.",
+        "This is tested in tests/test_a.py.",
+        "A heap is faster than a sorted list for this.",
+        "The project builds on numpy.",
+        "There is no regression test for this.",
+        "According to the README, all tests pass on Linux.",
+        "The commit message says that all tests pass.",
+        "The documentation says it works on GPU.",
+        "The three tests passed in the log that you pasted.",
+        "The linter passes each file to a worker.",
+    ],
+)
+def test_what_others_say_or_code_does_is_no_claim(answer: str) -> None:
+    assert texts(answer) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The fix is tested and verified.",
+        "I verified that the importer handles empty files.",
+        "It is faster than before.",
+        "The project builds on Linux.",
+        "Your tests pass.",
+        "The run shows that all tests pass.",
+    ],
+)
+def test_what_looks_like_a_report_of_others_is_a_claim(answer: str) -> None:
+    assert texts(answer)
+
+
 def test_claim_knows_count_files_and_kind_of_tests() -> None:
     [counted] = claims_in("All 1,200 tests pass.")
     [named] = claims_in("The tests in `tests/test_a.py` and `tests/test_b.py` pass.")
@@ -107,7 +144,9 @@ def test_claims_are_bounded() -> None:
     assert len(texts(answer)) == MOST_CLAIMS
 
 
-@pytest.mark.parametrize("piece", ["a-", "all ", "tests ", "1,", "is ", "`", "test_", "all the new ", "it now "])
+@pytest.mark.parametrize(
+    "piece", ["a-", "all ", "tests ", "1,", "is ", "`", "test_", "all the new ", "it now ", "I verified "]
+)
 def test_answer_of_one_piece_takes_no_time(piece: str) -> None:
     claims_in("warm up")
     began = time.process_time()

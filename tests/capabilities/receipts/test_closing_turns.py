@@ -85,6 +85,19 @@ async def test_turn_without_anything_to_say_has_no_evidence(tmp_path: Path) -> N
     assert found is None
 
 
+async def test_answer_that_only_explains_has_no_evidence(tmp_path: Path) -> None:
+    commands = CommandsOfSession(tmp_path)
+    llm = ScriptedLLM(say("A heap is faster."), say("A heap is faster."), say("I tested it on CUDA."))
+    lines = []
+    async with session_in(tmp_path, llm, hooks=[commands, ClosingHook(commands.receipts, "report")]) as session:
+        for turn in range(3):
+            commands.next_turn = [ran("python heap.py")] if turn == 1 else []
+            last, _ = await ended(session)
+            lines.append("" if last.verification is None else last.verification.line)
+
+    assert lines == ["", 'unverified: "is faster"', 'unverified: "tested it on CUDA"']
+
+
 async def test_requests_are_the_same_with_and_without_receipts(tmp_path: Path) -> None:
     asked = []
     for name, hooks in (("with", True), ("without", False)):

@@ -168,6 +168,10 @@ OVER_CLAIMS: dict[str, tuple[str, SessionEvidence]] = {
     "verified": ("I have verified the fix.", BUILT),
     "verified, as a label": ("Verified: the parser handles empty files.", PASSED),
     "works": ("The importer works as expected.", PASSED),
+    "verified by tests that failed": ("I verified the fix by running the tests.", FAILED),
+    "pytest by name after a part": ("I ran `pytest` and it passes.", evidence(ran("pytest -k x", passed=2))),
+    "pytest by name after a failure": ("`pytest` passes.", FAILED),
+    "faster than before": ("It is faster than before.", PASSED),
     "regressions": ("There are no regressions.", PASSED),
     "tool that did not run": ("mypy reports no issues.", PASSED),
     "tool on one file": ("mypy passes.", evidence(ran("mypy src/a.py"))),
@@ -279,6 +283,8 @@ TRUE_CLAIMS: dict[str, tuple[str, SessionEvidence]] = {
     "named tool": ("mypy reports no issues.", evidence(ran("python -m mypy src"))),
     "named tool on a folder": ("mypy passes.", evidence(ran("mypy --strict src tests"))),
     "named tool that checks": ("ruff is clean.", evidence(ran("ruff check ."))),
+    "verified by tests": ("I verified the fix by running the full test suite.", PASSED),
+    "named test program": ("I ran `pytest` and it passes.", evidence(ran("pytest -q", passed=12))),
     "named test command": ("`make test` passes.", evidence(ran("make test", passed=3))),
 }
 

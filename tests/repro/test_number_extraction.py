@@ -1,5 +1,6 @@
 """Finding numbers after a run: in the output, in JSON, CSV and text files, and why there is none."""
 
+import tracemalloc
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -132,3 +133,25 @@ def test_any_file_ends_in_a_number_or_a_problem(data: bytes, at: str) -> None:
     extract = Extract.model_validate({"csv": "t.csv", "column": "a"})
     for one in (*numbers_in_json(data, "m.json", [at]), *numbers_in_csv(data, "t.csv", [extract])):
         assert bool(one.number) != bool(one.problem)
+
+
+def test_csv_file_of_many_short_rows_takes_little_memory() -> None:
+    extract = Extract.model_validate({"csv": "m.csv", "column": "b", "where": {"a": "2.0"}})
+    data = b"a,b\n" + b"1,1\n" * 50_000 + b"2,5\n"
+    tracemalloc.start()
+    try:
+        (found,) = numbers_in_csv(data, "m.csv", [extract])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert found.number == "5"
+    assert peak < 10 * len(data)
+
+
+@pytest.mark.parametrize("cell", ["0.1", "0.10", "1e-1", "10.0e-2", ".1", "0,1"])
+def test_row_is_chosen_by_the_same_number_in_other_digits(cell: str) -> None:
+    extract = Extract.model_validate({"csv": "m.csv", "column": "b", "where": {"a": "0.1"}})
+    (found,) = numbers_in_csv(f"a;b\n0.11;7\nnan;8\n{cell};5\n".encode(), "m.csv", [extract])
+
+    assert found.number == "5"

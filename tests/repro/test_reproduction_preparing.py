@@ -307,7 +307,7 @@ def that_edits_nothing(request: RecordedRequest) -> Reply:
         return say("You could run experiment.py.")
     if asked == "trimmed mean":
         return say('{"command": "python3 experiment.py --seed 0", "before": "trimmed mean: 3.50"}')
-    return say('{"command": "", "before": ""}')
+    return say('{"command": "python3 experiment.py", "before": "trimmed mean"}')  # which is another row
 
 
 async def test_small_model_is_asked_about_each_number_alone(tmp_path: Path) -> None:

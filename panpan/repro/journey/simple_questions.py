@@ -74,7 +74,8 @@ def _with_answer(claim: Claim, answer: str) -> Claim:
         command, before = str(found["command"]).strip(), _before(str(found["before"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return claim
-    if not command or not before or "\n" in command:
+    is_of_row = all(word in before.lower() for word in claim.row.lower().split())  # or it names another number
+    if not command or not before or not is_of_row or "\n" in command:
         return claim
     seed = _SEED.search(command)
     given: dict[str, object] = {

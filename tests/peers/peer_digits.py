@@ -36,6 +36,7 @@ def test_published_numbers_of_scikit_learn_hold(python: Path, tmp_path: Path) ->
     three, of_three = _reproduce(python, tmp_path, seeds=3)
 
     assert (one.returncode, three.returncode) == (1, 0), one.stderr + three.stderr
+    assert "2 of 4 ran before, with the same files" in three.stderr
     assert len(of_one) == len(of_three) == 12
     assert {id_ for id_, judged in of_one.items() if judged["verdict"] != "reproduced"} == {HELD_OUT}
     assert {id_ for id_, judged in of_three.items() if judged["verdict"] != "reproduced"} == {HELD_OUT}

@@ -29,6 +29,8 @@ def test_address_is_a_repository(tmp_path: Path, text: str, address: GitAddress)
     ("text", "url", "name"),
     [
         ("https://arxiv.org/abs/2405.00001", "https://arxiv.org/pdf/2405.00001", "2405.00001-reproduction"),
+        ("arxiv:2405.00001", "https://arxiv.org/pdf/2405.00001", "2405.00001-reproduction"),
+        ("arXiv:math.GT/0309136", "https://arxiv.org/pdf/math.GT/0309136", "0309136-reproduction"),
         ("https://example.org/a/paper.pdf?x=1", "https://example.org/a/paper.pdf?x=1", "paper-reproduction"),
         ("https://example.org/toys.html", "https://example.org/toys.html", "toys.html-reproduction"),
     ],
@@ -53,7 +55,9 @@ def test_folders_and_files_are_told_apart(tmp_path: Path) -> None:
     assert kinds == {"toys": "folder", "toys.pdf": "paper", "elsewhere": "begun", "other": "folder"}
 
 
-@pytest.mark.parametrize("text", ["", "nothing here", "missing.pdf", "--upload-pack=x", "https://example.org/x#-y"])
+@pytest.mark.parametrize(
+    "text", ["", "nothing here", "missing.pdf", "arxiv:toys", "--upload-pack=x", "https://example.org/x#-y"]
+)
 def test_anything_else_is_an_error(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError):
         read_given(text, tmp_path)

@@ -18,6 +18,7 @@ STATE_MARK = "panpan reproduction"
 """Words in the head of that file, since projects may have a file of the same name."""
 _HEAD_CHARS = 200
 _ARXIV = ("arxiv.org", "www.arxiv.org", "export.arxiv.org")
+_ARXIV_ID = compile_late(r"(?i)arxiv:(?P<id>\d{4}\.\d{4,5}(?:v\d+)?|[a-z-]+(?:\.[a-z]{2})?/\d{7}(?:v\d+)?)")
 _UNUSUAL = compile_late(r"[^\w.-]+")
 _MAX_NAME_CHARS = 60
 
@@ -62,13 +63,13 @@ def read_given(text: str, cwd: Path) -> Given:
         return Given("begun" if _is_begun(path) else "folder", text, path.resolve())
     if text and path.is_file():
         return read_paper(text, cwd)
-    if text.startswith(("https://", "http://")) and _is_paper(text):
+    if _ARXIV_ID.fullmatch(text) or (text.startswith(("https://", "http://")) and _is_paper(text)):
         return read_paper(text, cwd)
     if (address := git_address(text)) is not None:
         return Given("repository", text, address=address)
     raise ConfigError(
         f"{text} is not there; give a folder, a paper ({', '.join(PAPER_SUFFIXES)}), the address of a git repository, "
-        "or OWNER/NAME on GitHub"
+        "OWNER/NAME on GitHub, or arxiv:ID"
     )
 
 
@@ -78,6 +79,8 @@ def read_paper(text: str, cwd: Path) -> Given:
     Raises:
         ConfigError: It is neither.
     """
+    if (arxiv := _ARXIV_ID.fullmatch(text)) is not None:
+        return Given("paper", text, url=f"https://arxiv.org/pdf/{arxiv['id']}")
     if text.startswith(("https://", "http://")):
         return Given("paper", text, url=_pdf_of_arxiv(text))
     path = cwd / Path(text).expanduser()
@@ -117,5 +120,7 @@ def _is_paper(url: str) -> bool:
 def _pdf_of_arxiv(url: str) -> str:
     parts = urlsplit(url)
     if (parts.hostname or "") in _ARXIV and parts.path.startswith("/abs/"):
-        return parts._replace(path=f"/pdf/{parts.path.removeprefix('/abs/')}").geturl()
+        return parts._replace(
+            scheme="https", query="", fragment="", path=f"/pdf/{parts.path.removeprefix('/abs/')}"
+        ).geturl()
     return url

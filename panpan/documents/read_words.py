@@ -14,7 +14,7 @@ from panpan.types.dataclass import dataclass
 
 MAX_PAGES = 200
 """Most pages that are read of one document."""
-_MAX_CHARS = 60_000
+MAX_CHARS = 60_000
 """Most characters of a page."""
 _MAX_OBJECTS = 5_000
 """Most drawn objects of a page that are looked at for ruled lines."""
@@ -76,7 +76,7 @@ def read_words(data: bytes, shown: str) -> WordPages:
     Raises:
         ToolError: It is damaged or encrypted.
     """
-    document = _opened(data, shown)
+    document = opened(data, shown)
     pages: list[WordPage] = []
     scans: list[int] = []
     total = len(document)
@@ -91,7 +91,8 @@ def read_words(data: bytes, shown: str) -> WordPages:
     return WordPages(pages, total, scans)
 
 
-def _opened(data: bytes, shown: str) -> Any:
+def opened(data: bytes, shown: str) -> Any:
+    """Open a PDF that has pages; raise `ToolError` if it is damaged or encrypted."""
     import pypdfium2
 
     try:
@@ -148,7 +149,7 @@ def _chars(text_page: Any) -> Iterator[tuple[int, _Char]]:
     from pypdfium2 import raw
 
     box, x, y = raw.FS_RECTF(), ctypes.c_double(), ctypes.c_double()
-    for index in range(min(raw.FPDFText_CountChars(text_page), _MAX_CHARS)):
+    for index in range(min(raw.FPDFText_CountChars(text_page), MAX_CHARS)):
         code = raw.FPDFText_GetUnicode(text_page, index)
         if raw.FPDFText_IsGenerated(text_page, index) == 1 or not 0 < code <= 0x10FFFF or 0xD800 <= code < 0xE000:
             continue

@@ -25,6 +25,7 @@ class Page:
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
+        self._links: list[bytes] = []
         self.turned = False
         """True if the page is shown turned by a quarter."""
 
@@ -72,6 +73,18 @@ class Page:
             y += step
         return y
 
+    def link(self, left: float, right: float, y: float, address: str, size: float = 10) -> None:
+        """Make a link of the text at a place."""
+        low = HEIGHT - y - 0.2 * size
+        box = f"{left:.2f} {low:.2f} {right:.2f} {low + size:.2f}"
+        self._links.append(
+            f"<< /Type /Annot /Subtype /Link /Rect [{box}] /A << /S /URI /URI ({address}) >> >>".encode()
+        )
+
+    @property
+    def links(self) -> bytes:
+        return b" ".join(self._links)
+
     @property
     def content(self) -> bytes:
         return b"\n".join(self._parts)
@@ -110,7 +123,9 @@ def pdf_of(*pages: Page) -> bytes:
         turn = " /Rotate 90" if page.turned else ""
         objects.append(
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {WIDTH} {HEIGHT}]{turn} /Contents {6 + 2 * at} 0 R "
-            f"/Resources << /Font << /F1 3 0 R /F2 4 0 R >> >> >>".encode()
+            f"/Resources << /Font << /F1 3 0 R /F2 4 0 R >> >> /Annots [".encode()
+            + page.links
+            + b"] >>"
         )
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(page.content), page.content))
     out = BytesIO(b"%PDF-1.4\n")

@@ -15,7 +15,8 @@ from panpan.errors import ConfigError, ToolError
 from panpan.repro.claims.claims_file import NAME, save_claims
 from panpan.repro.papers.paper_table import PaperTables
 from panpan.repro.papers.proposals import Merged, Proposals, merge, propose, proposed_text, source_of
-from panpan.repro.papers.tables import MAX_BYTES, ReadPaper, read_paper
+from panpan.repro.papers.repository_addresses import NamedRepositories
+from panpan.repro.papers.tables import MAX_BYTES, ReadPaper, read_by_worker, read_paper
 from panpan.system.files.read_file import read_regular_file, read_users_file
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.terminal_text import clean_line, counted
@@ -53,6 +54,17 @@ async def read_document(path: Path) -> ReadPaper:
     """
     data = await to_thread.run_sync(document_bytes, path)
     return await read_paper(data, path.name, CommandSandbox(is_on=True, home=panpan_home(os.environ, path.parent)))
+
+
+async def read_named_repositories(path: Path) -> NamedRepositories:
+    """Return the repositories that a document of the user names, read in the sandbox.
+
+    Raises:
+        ConfigError: It is missing, too large, damaged or encrypted.
+    """
+    data = await to_thread.run_sync(document_bytes, path)
+    sandbox = CommandSandbox(is_on=True, home=panpan_home(os.environ, path.parent))
+    return await read_by_worker("repositories", NamedRepositories, data, path.name, sandbox)
 
 
 def document_bytes(path: Path) -> bytes:

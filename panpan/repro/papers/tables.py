@@ -3,8 +3,9 @@
 import json
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from panpan.documents.read_pdf import is_pdf
 from panpan.errors import ConfigError, ToolError
@@ -17,6 +18,7 @@ MAX_BYTES = 100_000_000
 """Largest file that is read."""
 _MAX_ANSWER_BYTES = 20_000_000
 _WORKER = "panpan.repro.papers.worker"
+_Answer = TypeVar("_Answer", bound=BaseModel)
 _KINDS = {".htm": "html", ".html": "html", ".xhtml": "html", ".tex": "latex", ".ltx": "latex"}
 
 
@@ -58,11 +60,39 @@ async def read_paper(
         ConfigError: It is damaged, encrypted or empty, or takes too much time or memory.
     """
     kind = kind_of(name, data)
+    tables = await read_by_worker("tables", PaperTables, data, name, sandbox, within_s=within_s)
+    return ReadPaper(tables, sha256(data).hexdigest(), kind)
+
+
+async def read_by_worker(
+    wanted: str,
+    answer: type[_Answer],
+    data: bytes,
+    name: str,
+    sandbox: CommandSandbox | None = None,
+    *,
+    within_s: float = WITHIN_S,
+) -> _Answer:
+    """Return what the sandboxed program finds in a document.
+
+    Args:
+        wanted: `tables` or `repositories`.
+        answer: Type of its answer.
+        data: The document.
+        name: Its name, for its kind and for errors.
+        sandbox: Holds the program; the one that works here if None.
+        within_s: Time that it may take, in seconds.
+
+    Raises:
+        ConfigError: The document is damaged, encrypted or empty, or takes too much time or memory.
+    """
     try:
         if not data.strip():
             raise ToolError(f"{name} is empty; name a PDF, HTML, Markdown or LaTeX file")
         held = sandbox or CommandSandbox(is_on=True)
-        ended = await run_parser(_WORKER, [kind, name], data, held, max_bytes=_MAX_ANSWER_BYTES, within_s=within_s)
+        ended = await run_parser(
+            _WORKER, [wanted, kind_of(name, data), name], data, held, max_bytes=_MAX_ANSWER_BYTES, within_s=within_s
+        )
         if ended.timed_out:
             raise ToolError(f"{name} takes more than {within_s:g} s to read; write claims.toml by hand")
         if ended.exit_code != 0 or ended.is_truncated:
@@ -70,7 +100,7 @@ async def read_paper(
         said = json.loads(ended.stdout)
         if isinstance(said, dict) and "error" in said:
             raise ToolError(str(said["error"]))
-        return ReadPaper(PaperTables.model_validate_json(ended.stdout), sha256(data).hexdigest(), kind)
+        return answer.model_validate_json(ended.stdout)
     except ToolError as error:
         raise ConfigError(str(error)) from error
     except (ValueError, RecursionError, ValidationError) as error:

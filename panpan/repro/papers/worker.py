@@ -1,14 +1,16 @@
 """A program of its own that reads a document which a stranger made.
 
-`python -m panpan.repro.papers.worker KIND SHOWN` reads the document from its input and writes `PaperTables`, or
-`{"error": why}`, as JSON.
+`python -m panpan.repro.papers.worker WANTED KIND SHOWN` reads the document from its input and writes `PaperTables`, or
+`NamedRepositories`, or `{"error": why}`, as JSON. WANTED is `tables` or `repositories`.
 """
 
 import json
 import sys
 
 from panpan.errors import ToolError
+from panpan.repro.papers.linked_text import html_text, latex_text
 from panpan.repro.papers.paper_table import PaperTables
+from panpan.repro.papers.repository_addresses import NamedRepositories, named_repositories
 
 
 def read_tables(kind: str, data: bytes, shown: str) -> PaperTables:
@@ -28,24 +30,47 @@ def read_tables(kind: str, data: bytes, shown: str) -> PaperTables:
 
         return pdf_tables(read_words(data, shown))
     from panpan.repro.papers import latex_tables, page_tables
+
+    text = _text(data, shown)
+    match kind:
+        case "html":
+            return page_tables.html_tables(text)
+        case "latex":
+            return latex_tables.latex_tables(text)
+        case _:
+            return page_tables.markdown_tables(text)
+
+
+def read_repositories(kind: str, data: bytes, shown: str) -> NamedRepositories:
+    """Return the repositories that a document names; arguments and errors as those of `read_tables`."""
+    if kind == "pdf":
+        from panpan.documents.read_links import text_with_links
+
+        return named_repositories(text_with_links(data, shown))
+    text = _text(data, shown)
+    match kind:
+        case "html":
+            return named_repositories(html_text(text))
+        case "latex":
+            return named_repositories(latex_text(text))
+        case _:
+            return named_repositories(text)
+
+
+def _text(data: bytes, shown: str) -> str:
     from panpan.system.text.file_text import decode_file
 
     decoded = decode_file(data)
     if decoded is None:
         raise ToolError(f"{shown} is no text; name a PDF, HTML, Markdown or LaTeX file")
-    match kind:
-        case "html":
-            return page_tables.html_tables(decoded.readable)
-        case "latex":
-            return latex_tables.latex_tables(decoded.readable)
-        case _:
-            return page_tables.markdown_tables(decoded.readable)
+    return decoded.readable
 
 
-def main(kind: str, shown: str) -> None:
+def main(wanted: str, kind: str, shown: str) -> None:
     """Answer for the document on standard input."""
+    read = read_repositories if wanted == "repositories" else read_tables
     try:
-        said = read_tables(kind, sys.stdin.buffer.read(), shown).model_dump_json()
+        said = read(kind, sys.stdin.buffer.read(), shown).model_dump_json()
     except ToolError as error:
         said = json.dumps({"error": str(error)})
     sys.stdout.buffer.write(said.encode("utf-8", "replace"))

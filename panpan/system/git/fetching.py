@@ -36,6 +36,7 @@ _SETTINGS: Mapping[str, str] = {
     "maintenance.auto": "false",
     "transfer.fsckObjects": "true",
 }
+_NO_SETTINGS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class GitAddress:
     """As git takes it."""
     ref: str = ""
     """Branch, tag or commit; empty for the repository's usual branch."""
+    is_at: tuple[str, ...] = ()
+    """HOST:PORT and the IP addresses at which alone it is asked for, without redirects; empty for any."""
 
     @property
     def name(self) -> str:
@@ -90,12 +93,15 @@ async def fetch_repository(address: GitAddress, into: Path, env: Mapping[str, st
     """
     await run_fetching_git(["init", "--quiet", "--template=", "."], into, env)
     fetch = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", address.location]
+    place = _place(address)
     try:
-        await run_fetching_git([*fetch, pinned or address.ref or "HEAD"], into, env)
+        await run_fetching_git([*fetch, pinned or address.ref or "HEAD"], into, env, place)
     except ToolError:
         if not pinned:
             raise
-        await run_fetching_git([*fetch, address.ref or "HEAD"], into, env)  # a server that gives no single commits
+        await run_fetching_git(
+            [*fetch, address.ref or "HEAD"], into, env, place
+        )  # a server that gives no single commits
     commit = (await run_fetching_git(["rev-parse", "FETCH_HEAD^{commit}"], into, env)).strip()
     if pinned and commit != pinned:
         raise ToolError(f"{address.ref or 'it'} is now {commit[:12]}, and not the commit {pinned[:12]}")
@@ -105,13 +111,30 @@ async def fetch_repository(address: GitAddress, into: Path, env: Mapping[str, st
     return commit
 
 
-async def run_fetching_git(args: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str:
+def _place(address: GitAddress) -> Mapping[str, str]:
+    """Return the settings that hold git to the place of an address."""
+    if not address.is_at:
+        return {}
+    host, *found = address.is_at
+    addresses = ",".join(f"[{one}]" if ":" in one else one for one in found)
+    return {"http.followRedirects": "false", "http.curloptResolve": f"{host}:{addresses}"}
+
+
+async def run_fetching_git(
+    args: Sequence[str], cwd: Path, env: Mapping[str, str], settings: Mapping[str, str] = _NO_SETTINGS
+) -> str:
     """Run a command of git that may use the network, and return what it printed.
+
+    Args:
+        args: The command.
+        cwd: Folder of the repository.
+        env: The user's environment.
+        settings: Further settings of git.
 
     Raises:
         ToolError: It failed.
     """
-    options = [part for key, value in _SETTINGS.items() for part in ("-c", f"{key}={value}")]
+    options = [part for key, value in {**_SETTINGS, **settings}.items() for part in ("-c", f"{key}={value}")]
     variables = {name: value for name, value in user_environment(env).items() if not name.startswith("GIT_DIR")}
     variables |= {
         "GIT_TERMINAL_PROMPT": "0",

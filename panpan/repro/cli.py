@@ -150,7 +150,7 @@ def verify_command(kit: Path, form: str, data: Path | None, has_network: bool) -
 @click.command("reproduce")
 @click.argument("given", metavar="REPOSITORY|FOLDER|PAPER")
 @click.option("--into", metavar="DIR", type=click.Path(path_type=Path), help="Folder for all results.")
-@click.option("--repo", "repository", metavar="ADDRESS|FOLDER", help="The repository of a paper.")
+@click.option("--repo", "repository", metavar="ADDRESS|FOLDER", help="The repository of a paper; else it names one.")
 @click.option("--paper", metavar="FILE|ADDRESS", help="The paper of a repository; else its README is read.")
 @click.option("--seeds", type=click.IntRange(1, 1_000), metavar="K", help="Run commands with K different seeds.")
 @click.option("--model", metavar="NAME", help="Model that completes the claims and explains what deviates.")
@@ -162,7 +162,7 @@ def verify_command(kit: Path, form: str, data: Path | None, has_network: bool) -
 @click.option("--answer", metavar="TEXT", help="Answer the question at which the model stopped; yes allows a call.")
 @click.option("--trust", "trusts", is_flag=True, help="Trust the setup of claims.toml in this run.")
 @click.option("-y", "--yes", "says_yes", is_flag=True,
-              help="Run claims that nobody has confirmed, and allow the calls of the model.")  # fmt: skip
+              help="Clone what the paper names, run unconfirmed claims, and allow calls of the model.")  # fmt: skip
 @_FORMAT
 def reproduce(given: str, form: str, **options: Any) -> int:
     """Reproduce the numbers of a paper: fetch, read, prepare, run, judge, report.

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from panpan.batch.store.lease import Lease, LeaseHeldError
@@ -15,9 +16,11 @@ from panpan.repro.claims.claim import Claim, Claims
 from panpan.repro.claims.claims_file import claims_text
 from panpan.repro.journey.journey import Journey, JourneyEnd, JourneyOptions
 from panpan.repro.journey.parts import OwnParts
+from panpan.repro.papers.repository_addresses import NamedRepositories, named_repositories
+from panpan.system.web.network import WebNetwork
 from tests.fakes.campaign import git
 from tests.fakes.file_server import Files
-from tests.fakes.outside import PUBLIC, Network, serving
+from tests.fakes.outside import PUBLIC, Network, made_certificate, serving
 from tests.repro.judged_claims import EVERY_VERDICT
 from tests.repro.toy_papers import toy_repository
 
@@ -32,12 +35,21 @@ class FakeParts:
         self.fails_at = ""
         self.refuses_kit = False
         self.trusts_setup = True
+        self.may_be_cloned = True
         self._claims = claims
         self._report = report
 
     async def propose(self, paper: Path) -> bytes | None:
         self._do(f"propose {paper.name}")
         return claims_text(self._claims).encode() if self._claims is not None else None
+
+    async def repositories(self, paper: Path) -> NamedRepositories:
+        self._do(f"repositories {paper.name}")
+        return named_repositories(await anyio.Path(paper).read_text())
+
+    async def may_clone(self, address: str) -> bool:
+        self._do(f"may clone {address}")
+        return self.may_be_cloned
 
     async def confirm(self, folder: Path, env: Mapping[str, str]) -> None:
         self._do("confirm")
@@ -63,13 +75,12 @@ class FakeParts:
 
 
 async def run(
-    text: str, cwd: Path, parts: FakeParts, network: Network | None = None, **options: Any
+    text: str, cwd: Path, parts: FakeParts, network: WebNetwork | None = None, **options: Any
 ) -> tuple[JourneyEnd, list[str]]:
     """Run a journey without a model, and return its end and what it said."""
     said: list[str] = []
     chosen = JourneyOptions(model=None, env={"HOME": str(cwd), "PANPAN_HOME": str(cwd / "home")}, **options)
-    web = network.web if network is not None else None
-    end = await Journey(text, cwd, chosen, said.append, parts=parts, network=web).run()
+    end = await Journey(text, cwd, chosen, said.append, parts=parts, network=network).run()
     return end, said
 
 
@@ -224,11 +235,26 @@ async def test_paper_on_the_web_is_fetched(tmp_path: Path) -> None:
     network = Network()
     async with serving(files.serve) as port:
         network.ports[PUBLIC, 80] = port
-        end, _ = await run("http://example.org/toys.pdf", tmp_path, parts, network, repository="robust-means")
+        end, _ = await run("http://example.org/toys.pdf", tmp_path, parts, network.web, repository="robust-means")
 
     assert parts.steps[0] == "propose paper.pdf"
     assert end.folder.paper == end.folder.path / "paper.pdf"
     assert "http://example.org/toys.pdf" in (end.folder.path / "report.md").read_text().replace("\\", "")
+
+
+@pytest.mark.parametrize("text", ["arxiv:2405.00001v2", "https://arxiv.org/abs/2405.00001v2?context=cs#x"])
+async def test_paper_of_arxiv_is_its_pdf(tmp_path: Path, text: str) -> None:
+    toy_repository("robust-means", tmp_path)
+    files = Files({"/pdf/2405.00001v2": b"%PDF-1.4 toys"})
+    certificate = made_certificate(tmp_path, "arxiv.org")
+    network = Network(names={"arxiv.org": [PUBLIC]}, trusted=certificate)
+    async with serving(files.serve, certificate=certificate) as port:
+        network.ports[PUBLIC, 443] = port
+        parts = FakeParts(Claims(claim=(CLAIM,)))
+        end, _ = await run(text, tmp_path, parts, network.web, repository="robust-means")
+
+    assert end.folder.path.name == "2405.00001v2-reproduction"
+    assert (end.folder.path / "paper.pdf").read_bytes() == b"%PDF-1.4 toys"
 
 
 async def test_paper_that_cannot_be_fetched_is_an_error(tmp_path: Path) -> None:
@@ -237,7 +263,7 @@ async def test_paper_that_cannot_be_fetched_is_an_error(tmp_path: Path) -> None:
     async with serving(files.serve) as port:
         network.ports[PUBLIC, 80] = port
         with pytest.raises(ConfigError, match="could not be fetched"):
-            await run("http://example.org/toys.pdf", tmp_path, FakeParts(), network, repository="robust-means")
+            await run("http://example.org/toys.pdf", tmp_path, FakeParts(), network.web, repository="robust-means")
 
 
 async def test_paper_without_tables_needs_claims_by_hand(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from anyio import to_thread
 
 from panpan.batch.store.folder import write_whole
 from panpan.config.locations import Locations
+from panpan.config.settings import NetworkSettings
 from panpan.config.sources import load_settings
 from panpan.documents.read_pdf import is_pdf
 from panpan.errors import ConfigError, OutputError, ToolError
@@ -151,11 +152,20 @@ def _read(path: str) -> bytes:
     return read_users_file(path, max_bytes=MAX_PAPER_BYTES)
 
 
-async def _download(url: str, env: Mapping[str, str], network: WebNetwork | None) -> bytes:
+async def users_network(env: Mapping[str, str]) -> WebNetwork:
+    """Return the way to the outside by the user's settings."""
+    settings = await _web_settings(env)
+    return WebNetwork().as_set_up(settings.private_hosts, settings.proxy_url)
+
+
+async def _web_settings(env: Mapping[str, str]) -> NetworkSettings:
     here = Path("/")
-    settings = (await to_thread.run_sync(lambda: load_settings(here, env, {}, Locations.find(here, env)))).settings.web
-    network = network or WebNetwork().as_set_up(settings.private_hosts, settings.proxy_url)
-    user_agent = settings.user_agent or f"panpan/{__version__}"
+    return (await to_thread.run_sync(lambda: load_settings(here, env, {}, Locations.find(here, env)))).settings.web
+
+
+async def _download(url: str, env: Mapping[str, str], network: WebNetwork | None) -> bytes:
+    network = network or await users_network(env)
+    user_agent = (await _web_settings(env)).user_agent or f"panpan/{__version__}"
     async with (
         GuardedClient(network, user_agent=user_agent, own=(url,)) as client,
         client.stream("GET", url, headers={"accept-encoding": "identity"}) as response,

@@ -18,9 +18,10 @@ from panpan.repro.checking.check import CheckOptions
 from panpan.repro.checking.results import CheckReport
 from panpan.repro.claims.claims_file import NAME, load_claims
 from panpan.repro.journey.explaining import explain, explanation_of
-from panpan.repro.journey.fetching import fetch
+from panpan.repro.journey.fetching import fetch, users_network
 from panpan.repro.journey.given import Given, read_given, read_paper, read_repository
 from panpan.repro.journey.model_runs import ModelOptions, ModelRuns
+from panpan.repro.journey.named_repository import named_repository
 from panpan.repro.journey.parts import Parts
 from panpan.repro.journey.preparing import is_prepared, prepare
 from panpan.repro.journey.report import ReproductionReport, Told, markdown_text, name_only
@@ -51,7 +52,7 @@ class JourneyOptions:
     model: ModelOptions | None = ModelOptions()
     """None if no model is asked."""
     says_yes: bool = False
-    """True if claims run that nobody has confirmed, without a question."""
+    """True if there is no question about claims that nobody has confirmed, nor about the paper's own repository."""
     trusts: bool = False
     """True if the setup of claims.toml runs without a question."""
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -118,10 +119,7 @@ class Journey:
                 self.folder, state, self._source, self._paper, self._options.env, self._say, self._network
             )
             if not self.folder.source.exists():
-                raise ConfigError(
-                    f"{self.folder.path} has no repository; name the one of the paper with --repo, as an address or a "
-                    "folder"
-                )
+                state = await self._fetch_named(state)
             state = await self._read(state)
             runs = self._model_runs(state)
             if runs is not None:
@@ -136,6 +134,20 @@ class Journey:
             if runs is not None:
                 await self._explain(check, runs)
             return await self._report(check, runs.state if runs is not None else state)
+
+    async def _fetch_named(self, state: JourneyState) -> JourneyState:
+        """Fetch the repository that the paper names."""
+        paper, env = self.folder.paper, self._options.env
+        network = self._network or await users_network(env)
+        named = None
+        if paper is not None:
+            named = await named_repository(paper, self._parts, network, says_yes=self._options.says_yes)
+        if named is None:
+            raise ConfigError(
+                f"{self.folder.path} has no repository; name the one of the paper with --repo, as an address or a "
+                "folder"
+            )
+        return await fetch(self.folder, state, named, None, env, self._say, network)
 
     def _model_runs(self, state: JourneyState) -> ModelRuns | None:
         if self._options.model is None:

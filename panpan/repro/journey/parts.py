@@ -18,8 +18,10 @@ from panpan.repro.claims.claims_trust import require_trust
 from panpan.repro.claims.confirmations import Confirmations
 from panpan.repro.kit.kit_command import make_kit
 from panpan.repro.papers.confirming import confirm
-from panpan.repro.papers.extract_command import read_document
+from panpan.repro.papers.extract_command import read_document, read_named_repositories
 from panpan.repro.papers.proposals import propose, proposed_text
+from panpan.repro.papers.repository_addresses import NamedRepositories
+from panpan.system.text.terminal_text import clean_line
 
 
 class Parts(Protocol):
@@ -27,6 +29,16 @@ class Parts(Protocol):
 
     async def propose(self, paper: Path) -> bytes | None:
         """Return a claims.toml with what the tables of a paper say; None if they have no numbers."""
+
+    async def repositories(self, paper: Path) -> NamedRepositories:
+        """Return the repositories that a paper names."""
+
+    async def may_clone(self, address: str) -> bool:
+        """Return the user's answer about the repository that a paper names.
+
+        Raises:
+            AnswerNeededError: There is no terminal.
+        """
 
     async def confirm(self, folder: Path, env: Mapping[str, str]) -> None:
         """Let the user confirm the claims of a folder.
@@ -63,6 +75,18 @@ class OwnParts:
         """Read the tables of a paper."""
         found = propose(await read_document(paper), paper.name)
         return proposed_text(found) if found.claims.claim else None
+
+    async def repositories(self, paper: Path) -> NamedRepositories:
+        """Read the addresses of a paper."""
+        return await read_named_repositories(paper)
+
+    async def may_clone(self, address: str) -> bool:
+        """Ask about a repository."""
+        if not self._can_ask:
+            raise AnswerNeededError(
+                f"the paper names the repository {address}; to clone it, add --repo {address}, or --yes"
+            )
+        return await ask_yes_or_no(f"The paper names the repository {clean_line(address)}\nClone it?") is True
 
     async def confirm(self, folder: Path, env: Mapping[str, str]) -> None:
         """Ask about claims that wait."""

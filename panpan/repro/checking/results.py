@@ -100,6 +100,12 @@ class CheckReport(_Record):
         return any(one.verdict == "deviates" for one in self.judgements)
 
     @property
+    def receipts(self) -> Sequence[Receipt]:
+        """Receipts of the runs, each once, in the order of the claims: several claims may share a run."""
+        runs = [run for one in self.judgements for run in one.runs]
+        return list({run.receipt.id: run.receipt for run in runs if run.receipt is not None}.values())
+
+    @property
     def waits(self) -> bool:
         """True if claims wait for confirmation."""
         return any(one.waits_for_confirmation for one in self.judgements)

@@ -12,7 +12,7 @@ from panpan.batch.reporting.report import in_markdown, markdown_table
 from panpan.batch.store.wording import duration, money, shortened
 from panpan.receipts.receipt import EnvironmentIdentity, FileDigest, Receipt
 from panpan.repro.checking.check_table import claimed_text, measured_text
-from panpan.repro.checking.results import CheckReport, ClaimRun, DataCheck, Judgement
+from panpan.repro.checking.results import CheckReport, DataCheck, Judgement
 from panpan.repro.claims.claim import Claim, Verdict
 from panpan.system.text.terminal_text import size_text
 from panpan.types.dataclass import dataclass
@@ -92,22 +92,12 @@ class ReproductionReport:
             yield "Claims", told.claims_from
         if check.began_at:
             yield "Checked", f"{check.began_at[:16].replace('T', ' ')} UTC"
-        yield from (("Environment", words) for words in _environments(self.receipts))
-        if boxes := sorted({one.box for one in self.receipts}):
+        yield from (("Environment", words) for words in _environments(check.receipts))
+        if boxes := sorted({one.box for one in check.receipts}):
             yield "Sandbox", ", ".join(boxes)
         if told.model:
             yield "Model", f"{told.model}, {money(told.usd)}"
         yield "Made by", f"panpan {__version__}"
-
-    @property
-    def receipts(self) -> Sequence[Receipt]:
-        """Receipts of the runs, each once, in the order of the claims."""
-        found = {run.receipt.id or id(run.receipt): run.receipt for run in self._runs if run.receipt is not None}
-        return list(found.values())
-
-    @property
-    def _runs(self) -> Sequence[ClaimRun]:
-        return [run for one in self.check.judgements for run in one.runs]
 
     def commands(self) -> Iterator[Sequence[str]]:
         """Yield a row for each command: the line, its seeds, its runs, those that failed, and their time."""

@@ -55,10 +55,9 @@ async def with_changes(folder: ReproductionFolder, check: CheckReport) -> CheckR
 
 def _read_by_runs(check: CheckReport, changed: Sequence[str]) -> Sequence[str]:
     """Leave out files that no run has opened, if it is known what each has opened."""
-    receipts = [run.receipt for one in check.judgements for run in one.runs if run.receipt is not None]
-    if any(one.inputs_are != "opened" or one.more_files for one in receipts):
+    if any(one.inputs_are != "opened" or one.more_files for one in check.receipts):
         return changed
-    opened = {digest.path for one in receipts for digest in one.inputs}
+    opened = {digest.path for one in check.receipts for digest in one.inputs}
     return [path for path in changed if path in opened]
 
 

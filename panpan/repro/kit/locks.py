@@ -90,8 +90,7 @@ def add_packages(contents: Contents, check: CheckReport, source: Path) -> RunPac
 
 
 def _python_version(check: CheckReport, digest: str) -> str:
-    receipts = [run.receipt for one in check.judgements for run in one.runs if run.receipt is not None]
-    found = (one.environment.version for one in receipts if one.environment.packages_sha256 == digest)
+    found = (one.environment.version for one in check.receipts if one.environment.packages_sha256 == digest)
     return next(filter(_VERSION.fullmatch, found), "")
 
 

@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from panpan.errors import ConfigError, ToolError
 from panpan.python_environments.requirement_files import without_login
-from panpan.receipts.receipt import FileDigest, Receipt, utc_now
+from panpan.receipts.receipt import FileDigest, utc_now
 from panpan.repro.checking.results import CheckReport, DataCheck, Judgement
 from panpan.repro.claims.claim import Claims
 from panpan.repro.kit.contents import Contents, LeftOut, is_page
@@ -198,25 +198,17 @@ class _Writer:
             setup=words.clean(environment.setup or ""),
             setup_timeout_s=environment.setup_timeout_s,
             data=[path for one in self._check.data if one.found and is_relative(path := words.clean(one.path))],
-            seconds=sum(receipt.seconds for receipt in self._receipts()),
+            seconds=sum(receipt.seconds for receipt in self._check.receipts),
         )
 
     # Records
-
-    def _receipts(self) -> Iterator[Receipt]:
-        """Yield the receipt of each run once: several claims may have one run."""
-        seen = set[str]()
-        for run in (run for judgement in self._check.judgements for run in judgement.runs):
-            if run.receipt is not None and run.receipt.id not in seen:
-                seen.add(run.receipt.id)
-                yield run.receipt
 
     def _add_records(self) -> None:
         contents, check, reproduction = self._contents, self._check, self._reproduction
         contents.add_file("claims.toml", reproduction.claims_file)
         contents.add_json("check.json", check.model_dump(mode="json"))
         contents.add_table("claims.csv", _HEAD, map(_row, check.judgements))
-        contents.add_lines("receipts.jsonl", (one.model_dump(mode="json") for one in self._receipts()))
+        contents.add_lines("receipts.jsonl", (one.model_dump(mode="json") for one in check.receipts))
         contents.add_text("data.sha256", "".join(f"{one.sha256}  {one.path}\n" for one in _listed(check.data)))
         for path in reproduction.reports:
             if path.is_file():
@@ -243,7 +235,7 @@ class _Writer:
     def _add_descriptions(self, facts: ScriptFacts, note: str, outputs: Mapping[str, Sequence[str]]) -> None:
         """Add the crate and the manifest, which name all other files."""
         words, contents = self._words, self._contents
-        receipts = [words.clean_value(one.model_dump(mode="json")) for one in self._receipts()]
+        receipts = [words.clean_value(one.model_dump(mode="json")) for one in self._check.receipts]
         made = CrateFacts(
             title=self._title,
             description=f"Runs of the commands behind the numbers of {self._title}, with a verdict on each number",

@@ -6,12 +6,13 @@ from dataclasses import field
 from pathlib import Path
 
 from anyio import to_thread
+from pydantic import ValidationError
 
 from panpan.batch.coordination.local_place import find_gpus
 from panpan.batch.definition.campaign_rules import is_path_inside
 from panpan.batch.store.folder import write_whole
 from panpan.config.locations import panpan_home
-from panpan.errors import ConfigError, OutputError
+from panpan.errors import ConfigError, OutputError, ToolError
 from panpan.receipts.receipt import utc_now
 from panpan.repro.checking.check_campaign import CheckCampaigns
 from panpan.repro.checking.claim_runs import ClaimRuns
@@ -25,11 +26,13 @@ from panpan.repro.claims.claim import Claim, Claims, Data
 from panpan.repro.claims.claims_file import load_claims
 from panpan.repro.claims.confirmations import Confirmations
 from panpan.system.files.canonical import canonical_path, is_below
+from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
 RESULTS_FOLDER = "repro-results"
 CHECK_FILE = "check.json"
+_MAX_BYTES = 200_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +130,22 @@ def results_folder(folder: Path) -> Path:
 def is_reproduction(folder: Path) -> bool:
     """True for the folder of a reproduction, whose claims are the user's or a model's and no author's."""
     return (folder / "state.json").is_file() and (folder / "source").is_dir()
+
+
+def last_check(folder: Path) -> CheckReport | None:
+    """Return the last check of a folder; None if there was none.
+
+    Raises:
+        ConfigError: Its file is damaged.
+    """
+    path = results_folder(folder) / CHECK_FILE
+    if not path.exists():
+        return None
+    try:
+        return CheckReport.model_validate_json(read_regular_file(path, max_bytes=_MAX_BYTES))
+    except (ToolError, ValidationError) as error:
+        said = clean_line(str(error).splitlines()[0])
+        raise ConfigError(f"{path} is damaged ({said}); remove it, and run panpan repro check") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,25 +9,22 @@ from typing import Any, Protocol
 
 import click
 from anyio import to_thread
-from pydantic import ValidationError
 
 from panpan.cli_kit.failures import json_line
 from panpan.cli_kit.questions import ask_yes_or_no
 from panpan.config.locations import panpan_home
-from panpan.errors import AnswerNeededError, ConfigError, ToolError
-from panpan.repro.checking.check import CHECK_FILE, CheckOptions, check, is_reproduction, results_folder
+from panpan.errors import AnswerNeededError
+from panpan.repro.checking.check import CheckOptions, check, is_reproduction, last_check
 from panpan.repro.checking.check_table import MAX_COLUMNS, check_lines, claim_lines
 from panpan.repro.checking.results import CheckReport
 from panpan.repro.claims.claim import Claim, Claims
 from panpan.repro.claims.claims_file import load_claims
 from panpan.repro.claims.claims_trust import require_trust
 from panpan.repro.claims.confirmations import Confirmations
-from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import clean_line
 
 DEVIATES = 1
 """Exit code if a claim deviates."""
-_MAX_BYTES = 200_000_000
 
 
 class Checks(Protocol):
@@ -118,22 +115,6 @@ def _since(report: CheckReport, claims: Claims) -> str:
     known = {one.claim.id: one.claim for one in report.judgements}
     is_same = all(known.get(claim.id) == claim for claim in claims.claim) and len(known) == len(claims.claim)
     return "" if is_same else "; claims.toml has changed since, or not all of it was checked"
-
-
-def last_check(folder: Path) -> CheckReport | None:
-    """Return the last check of a folder; None if there was none.
-
-    Raises:
-        ConfigError: Its file is damaged.
-    """
-    path = results_folder(folder) / CHECK_FILE
-    if not path.exists():
-        return None
-    try:
-        return CheckReport.model_validate_json(read_regular_file(path, max_bytes=_MAX_BYTES))
-    except (ToolError, ValidationError) as error:
-        said = clean_line(str(error).splitlines()[0])
-        raise ConfigError(f"{path} is damaged ({said}); remove it, and run panpan repro check") from error
 
 
 def _columns() -> int:

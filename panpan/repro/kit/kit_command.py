@@ -4,19 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from anyio import to_thread
-from pydantic import ValidationError
 
 from panpan.errors import ConfigError, ToolError
-from panpan.repro.checking.check import CHECK_FILE, results_folder
-from panpan.repro.checking.results import CheckReport
+from panpan.repro.checking.check import CHECK_FILE, last_check, results_folder
 from panpan.repro.checking.run_outputs import outputs_of
 from panpan.repro.claims.claims_file import load_claims
 from panpan.repro.kit.write_kit import Reproduction, write_kit
 from panpan.system.files.canonical import canonical_path
-from panpan.system.files.read_file import read_regular_file
 from panpan.system.git.git import git_questions
-
-_MAX_BYTES = 200_000_000
 
 
 async def make_kit(
@@ -35,7 +30,9 @@ async def make_kit(
         ToolError: It cannot be written.
     """
     results = results_folder(folder)
-    check = await to_thread.run_sync(_check_in, results)
+    check = await to_thread.run_sync(last_check, folder)
+    if check is None:
+        raise ConfigError(f"{results} has no {CHECK_FILE}; run panpan repro check first")
     loaded = await to_thread.run_sync(load_claims, folder)
     source = canonical_path(folder / "source") if results == folder else folder
     reproduction = Reproduction(
@@ -50,16 +47,6 @@ async def make_kit(
         environ=environ,
     )
     return await write_kit(check, reproduction, into or results / "kit")
-
-
-def _check_in(results: Path) -> CheckReport:
-    path = results / CHECK_FILE
-    if not path.is_file():
-        raise ConfigError(f"{results} has no {CHECK_FILE}; run panpan repro check first")
-    try:
-        return CheckReport.model_validate_json(read_regular_file(path, max_bytes=_MAX_BYTES))
-    except (ToolError, ValidationError) as error:
-        raise ConfigError(f"{path} cannot be read; run panpan repro check again") from error
 
 
 async def _address_of(source: Path, commit: str) -> str:

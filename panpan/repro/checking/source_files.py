@@ -16,13 +16,13 @@ from anyio import to_thread
 from panpan.batch.attempts.project_copy import COPY_LIMITS, walked_files
 from panpan.errors import ConfigError, ToolError
 from panpan.file_trees.listed_files import WorkTreeFiles, list_files
+from panpan.repro.claims import claims_file
 from panpan.system.files.canonical import is_below
 from panpan.system.files.folder_tree import walk
 from panpan.system.git.git import run_git, run_own_git
 from panpan.system.git.git_places import repository_around
 from panpan.types.dataclass import dataclass
 
-CLAIMS_FILE = "claims.toml"
 _GIT_S = 60.0
 _MAX_LIST_BYTES = 200_000_000
 _MAX_LINKED_FILES = 100_000
@@ -83,7 +83,7 @@ async def _commit_of(folder: Path, own: Sequence[str]) -> tuple[str, bool]:
     head = await run_git(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], cwd=folder, timeout_s=_GIT_S)
     if head.exit_code != 0:
         return "", True
-    but_for = [f":(exclude,literal){path}" for path in (CLAIMS_FILE, *own)]
+    but_for = [f":(exclude,literal){path}" for path in (claims_file.NAME, *own)]
     status = await run_git(["status", "--porcelain", "-z", "--", ".", *but_for], cwd=folder, timeout_s=_GIT_S)
     if status.exit_code != 0 or status.timed_out:
         raise ToolError("git status failed")
@@ -193,7 +193,7 @@ def _digest(folder: Path, files: Sequence[str], data: Sequence[str]) -> str:
     digest = sha256()
     is_data = _is_below_any(data)
     for path in sorted(files):
-        if path == CLAIMS_FILE or is_data(path):
+        if path == claims_file.NAME or is_data(path):
             continue
         try:
             status = os.lstat(folder / path)

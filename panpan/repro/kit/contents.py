@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from panpan.types.dataclass import dataclass
 
 MAX_FILE_BYTES = 5_000_000
 """Largest output that is in a kit; of larger ones only the checksum is."""
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +102,8 @@ def is_page(name: str) -> bool:
 
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of a file, hex."""
-    found = sha256()
     with path.open("rb") as file:
-        while data := file.read(_CHUNK):
-            found.update(data)
-    return found.hexdigest()
+        return file_digest(file, "sha256").hexdigest()
 
 
 def _decoded(data: bytes) -> str | None:

@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from panpan.python_environments.requirement_files import without_login
 from panpan.receipts.receipt import FileDigest, utc_now
 from panpan.repro.checking.results import CheckReport, DataCheck, Judgement
 from panpan.repro.claims.claim import Claims
-from panpan.repro.kit.contents import Contents, LeftOut, is_page
+from panpan.repro.kit.contents import Contents, is_page
 from panpan.repro.kit.crate import METADATA_FILE, CrateFacts, crate
 from panpan.repro.kit.hardware import hardware
 from panpan.repro.kit.locks import RunPackages, add_lock, add_packages
@@ -277,7 +277,7 @@ class _Writer:
             "data": [
                 {**one.model_dump(mode="json"), **_described(described, one.path)} for one in check.data
             ],
-            "left_out": [_left_out(one) for one in contents.left_out],
+            "left_out": [*map(asdict, contents.left_out)],
             "with_placeholders": sorted(
                 one.claim.id for one in check.judgements if self._words.clean(_run_words(one)) != _run_words(one)
             ),
@@ -321,10 +321,6 @@ def _described(described: Mapping[str, Any], path: str) -> Mapping[str, str]:
     return {"url": without_login(data.url) if data.url else "", "version": data.version, "licence": data.licence}
 
 
-def _left_out(one: LeftOut) -> Mapping[str, Any]:
-    return {"path": one.path, "size": one.size, "sha256": one.sha256, "reason": one.reason}
-
-
 def _run_words(judgement: Judgement) -> str:
     extract = judgement.claim.extract
     return f"{judgement.claim.command}\n{extract.model_dump_json() if extract else ''}"
@@ -357,5 +353,5 @@ _DESCRIPTIONS = {
     "report.html": "the report for people",
     "report.md": "the report for people",
     "reproduce.sh": "runs the commands again and compares",
-    "source.tar.gz": "the sources that ran",
+    SOURCE: "the sources that ran",
 }

@@ -139,8 +139,8 @@ def verify_command(kit: Path, form: str, data: Path | None, has_network: bool) -
     """
     import anyio
 
+    from panpan.repro.kit.kit_command import show
     from panpan.repro.kit.verify import VerifyOptions, verify
-    from panpan.repro.kit.verify_output import show
 
     folder = existing_folder(data) if data else None
     options = VerifyOptions(data=folder, has_network=has_network, environ=os.environ)

@@ -58,7 +58,7 @@ async def test_kit_without_a_check_is_refused(tmp_path: Path) -> None:
         await make_kit(paper.folder, None, paper.env)
 
     paper.put("repro-results/check.json", "{")
-    with pytest.raises(ConfigError, match="run panpan repro check again"):
+    with pytest.raises(ConfigError, match=r"damaged .*; remove it, and run panpan repro check"):
         await make_kit(paper.folder, None, paper.env)
 
 

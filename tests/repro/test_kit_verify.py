@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from panpan.errors import ConfigError
 from panpan.repro.checking.results import InstalledPackages
 from panpan.repro.cli import command
+from panpan.repro.kit.kit_command import show
 from panpan.repro.kit.manifest import Manifest
 from panpan.repro.kit.verify import Verification, VerifyOptions, read_kit, verify
-from panpan.repro.kit.verify_output import show
 from tests.fakes.sandboxes import none_works
 from tests.repro.kit_runs import short, write
 from tests.repro.toy_kits import check_of, git, toy_data, toy_project, write_toys

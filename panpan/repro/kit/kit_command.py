@@ -1,17 +1,22 @@
-"""The kit of a folder that was checked."""
+"""`panpan repro kit` and `panpan repro verify`: the kit of a folder that was checked, and what one gave."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import click
 from anyio import to_thread
 
 from panpan.errors import ConfigError, ToolError
 from panpan.repro.checking.check import CHECK_FILE, last_check, results_folder
 from panpan.repro.checking.run_outputs import outputs_of
 from panpan.repro.claims.claims_file import load_claims
+from panpan.repro.kit.compare import table, wrapped
+from panpan.repro.kit.verify import Verification
 from panpan.repro.kit.write_kit import Reproduction, write_kit
 from panpan.system.files.canonical import canonical_path
 from panpan.system.git.git import git_questions
+from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 
 
 async def make_kit(
@@ -61,3 +66,21 @@ async def _address_of(source: Path, commit: str) -> str:
         return ""
     is_known = published.exit_code == 0 and published.stdout.strip() and address.exit_code == 0
     return address.stdout.decode(errors="replace").strip() if is_known else ""
+
+
+def show(found: Verification, form: str) -> int:
+    """Print the outcome of a kit, and return the exit code: 0 if it is that of its check, else 1.
+
+    Args:
+        found: The outcome.
+        form: "text" or "json".
+    """
+    if form == "json":
+        click.echo(json.dumps({"is_same": found.is_same, "claims": found.claims, "packages": found.packages}))
+        return int(not found.is_same)
+    click.echo(clean_for_terminal(table(found.claims)))
+    if found.packages:
+        click.echo(clean_for_terminal("\n".join([*wrapped(clean_line(found.packages)), ""])))
+    others = [clean_line(str(one["id"])) for one in found.claims if not one["is_same"]]
+    click.echo(f"not as in the check: {', '.join(others)}" if others else "all verdicts are those of the check")
+    return int(not found.is_same)

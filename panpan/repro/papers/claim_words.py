@@ -18,18 +18,18 @@ def claim_lines(claim: Claim, before: Sequence[Claim] = ()) -> Iterator[str]:
         before: The claim as it was when the user confirmed it, if it has changed since.
     """
     yield f"Claim: {_shown(claim.id)}"
-    yield f"The paper says: {_shown(value_words(claim))}{_place(claim)}"
+    yield f"The paper says: {_shown(_value_words(claim))}{_place(claim)}"
     if claim.quote:
         yield f"  it reads: {_shown(claim.quote)}"
     yield f"Command: {_shown(claim.command) or 'none'}"
-    yield f"Its number: {_shown(extract_words(claim.extract))}"
-    yield f"Tolerance: {tolerance_words(claim.tolerance)}"
+    yield f"Its number: {_shown(_extract_words(claim.extract))}"
+    yield f"Tolerance: {_tolerance_words(claim.tolerance)}"
     yield from (f"{name}: {_shown(text)}" for name, text in _further(claim))
     for old in before[-1:]:
         yield from (f"Changed since you confirmed it: {_shown(line)}" for line in _changes(old, claim))
 
 
-def value_words(claim: Claim) -> str:
+def _value_words(claim: Claim) -> str:
     """Return the number with its spread and unit."""
     spread = f" ± {claim.spread:g}" if claim.spread is not None else ""
     return f"{claim.value}{spread}{f' {claim.unit}' if claim.unit else ''}"
@@ -43,7 +43,7 @@ def _place(claim: Claim) -> str:
     return f" ({parts})" if parts else ""
 
 
-def extract_words(extract: Extract | None) -> str:
+def _extract_words(extract: Extract | None) -> str:
     """Return the place of a claim's number after a run."""
     if extract is None:
         return "no place is known"
@@ -58,7 +58,7 @@ def extract_words(extract: Extract | None) -> str:
     return f"last match of {extract.match} in {extract.file}{scale}"
 
 
-def tolerance_words(tolerance: Tolerance) -> str:
+def _tolerance_words(tolerance: Tolerance) -> str:
     """Return the distance that a measured number may have."""
     if tolerance.exact:
         return "the same digits"

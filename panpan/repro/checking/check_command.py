@@ -53,12 +53,12 @@ async def run(folder: Path, form: str, given: Mapping[str, Any], checks: Checks 
     home, seen = panpan_home(os.environ, Path.cwd()), _confirmations(folder).confirms
     await require_trust(file, home, trusts=trusts, ask=ask_yes_or_no if can_ask else None, has_seen=seen)
     chosen = CheckOptions(**options, confirms=confirmed_in(folder), env=dict(os.environ))
-    report = await checks(folder, chosen, notify=_say)
+    report = await checks(folder, chosen, notify=say_aside)
     code = exit_code(report)
     if form == "json":
         click.echo(json_line({**report.model_dump(mode="json"), "exit_code": code}), nl=False)
     else:
-        _print(check_lines(report, _columns()))
+        _print(check_lines(report, screen_columns()))
         if code == AnswerNeededError.exit_code:
             click.echo("claims wait for you; panpan repro confirm asks about each, and --yes runs them all")
     return code
@@ -104,9 +104,9 @@ def show(folder: Path, form: str) -> int:
         click.echo(json_line(facts), nl=False)
         return 0
     if report is None:
-        _print(claim_lines(claims, confirmed_in(folder), _columns()))
+        _print(claim_lines(claims, confirmed_in(folder), screen_columns()))
         return 0
-    _print(check_lines(report, _columns()))
+    _print(check_lines(report, screen_columns()))
     click.echo(f"checked {report.ended_at[:16].replace('T', ' ')} UTC{_since(report, claims)}")
     return 0
 
@@ -117,7 +117,8 @@ def _since(report: CheckReport, claims: Claims) -> str:
     return "" if is_same else "; claims.toml has changed since, or not all of it was checked"
 
 
-def _columns() -> int:
+def screen_columns() -> int:
+    """Return the width that tables may have."""
     return shutil.get_terminal_size((MAX_COLUMNS, 24)).columns - 1 if sys.stdout.isatty() else MAX_COLUMNS
 
 
@@ -125,5 +126,6 @@ def _print(lines: Iterable[str]) -> None:
     click.echo("\n".join(lines))
 
 
-def _say(line: str) -> None:
+def say_aside(line: str) -> None:
+    """Print a line for people on standard error."""
     click.echo(clean_line(line), file=sys.stderr)

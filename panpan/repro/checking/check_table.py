@@ -14,7 +14,7 @@ from panpan.system.text.terminal_text import clean_line, counted
 MAX_COLUMNS = 100
 _MIN_COLUMNS = 80
 _GAP = "  "
-_WIDEST = {"paper": 26, "measured": 32, "state": 40}
+_WIDEST = {"paper": 26, "the paper says": 26, "measured": 32, "state": 40}
 """Most columns of a cell, by the head of its column."""
 _MOST_NAMED = 3
 _INDENT = "  "
@@ -27,11 +27,11 @@ def check_lines(report: CheckReport, columns: int = MAX_COLUMNS) -> Iterator[str
         report: The check.
         columns: Width of the screen.
     """
-    columns = max(min(columns, MAX_COLUMNS), _MIN_COLUMNS)
+    columns = _bounded(columns)
     rows = [(one.verdict, one.claim.id, claimed_text(one.claim), measured_text(one)) for one in report.judgements]
     data = [f"data: {clean_line(one.problem)}" for one in report.data if one.problem]
     yield from _blocks(
-        [*_table(("verdict", "claim", "paper", "measured"), rows, columns)],
+        [*table_lines(("verdict", "claim", "paper", "measured"), rows, columns)],
         [*_reasons(report.judgements, columns)],
         [line for text in data for line in _wrapped(text, columns)],
         _wrapped(conclusion(report), columns),
@@ -52,11 +52,11 @@ def claim_lines(claims: Claims, confirms: Callable[[Claim], bool], columns: int 
         confirms: True if a person has confirmed a claim.
         columns: Width of the screen.
     """
-    columns = max(min(columns, MAX_COLUMNS), _MIN_COLUMNS)
+    columns = _bounded(columns)
     rows = [(one.id, claimed_text(one), _state(one, is_confirmed=confirms(one))) for one in claims.claim]
     commands = dict.fromkeys(f"command: {clean_line(one.command)}" for one in claims.claim if one.command)
     yield from _blocks(
-        [*_table(("claim", "paper", "state"), rows, columns)],
+        [*table_lines(("claim", "paper", "state"), rows, columns)],
         [line for text in commands for line in _wrapped(text, columns)],
         [f"{counted(len(rows), 'claim')}, not checked yet"],
     )
@@ -112,10 +112,17 @@ def _named(names: Sequence[str]) -> str:
     return ", ".join(map(clean_line, names[:_MOST_NAMED])) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
-    """Yield a table in which the names of claims get the columns that are left."""
+def table_lines(head: Sequence[str], rows: Sequence[Sequence[str]], columns: int = MAX_COLUMNS) -> Iterator[str]:
+    """Yield a table in which the names of claims get the columns that are left; nothing if it has no rows.
+
+    Args:
+        head: Heads of the columns; one of them is `claim`.
+        rows: Texts of cells, also a stranger's.
+        columns: Width of the screen.
+    """
     if not rows:
         return
+    columns = _bounded(columns)
     cells = [tuple(head), *(tuple(map(clean_line, row)) for row in rows)]
     widths = {
         name: min(max(cell_width(row[at]) for row in cells), _WIDEST.get(name, columns)) for at, name in enumerate(head)
@@ -124,6 +131,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], columns: int) -> 
     widths["claim"] = min(widths["claim"], columns - others)
     for row in cells:
         yield _GAP.join(_cell(text, widths[name]) for name, text in zip(head, row, strict=True)).rstrip()
+
+
+def _bounded(columns: int) -> int:
+    return max(min(columns, MAX_COLUMNS), _MIN_COLUMNS)
 
 
 def _cell(text: str, width: int) -> str:

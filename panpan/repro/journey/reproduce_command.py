@@ -10,16 +10,13 @@ import click
 
 from panpan.cli_kit.failures import json_line
 from panpan.repro.checking.check import CheckOptions
-from panpan.repro.checking.check_table import claimed_text, measured_text
+from panpan.repro.checking.check_command import DEVIATES, say_aside, screen_columns
+from panpan.repro.checking.check_table import claimed_text, measured_text, table_lines
 from panpan.repro.journey.journey import Journey, JourneyEnd, JourneyOptions
 from panpan.repro.journey.model_runs import ModelOptions
 from panpan.repro.journey.parts import OwnParts
 from panpan.repro.journey.report import label_of
-from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import clean_line
-
-DEVIATES = 1
-"""Exit code if a claim deviates."""
 
 
 async def reproduce(text: str, cwd: Path, form: str, given: Mapping[str, Any]) -> int:
@@ -35,7 +32,7 @@ async def reproduce(text: str, cwd: Path, form: str, given: Mapping[str, Any]) -
         PanpanError: A step failed, or waits for the user.
     """
     can_ask = form == "text" and sys.stdin.isatty() and sys.stdout.isatty()
-    journey = Journey(text, cwd, _options(given), _say, parts=OwnParts(can_ask=can_ask))
+    journey = Journey(text, cwd, _options(given), say_aside, parts=OwnParts(can_ask=can_ask))
     end = await journey.run()
     if form == "json":
         click.echo(json_line(_facts(end)), nl=False)
@@ -66,21 +63,12 @@ def _options(given: Mapping[str, Any]) -> JourneyOptions:
     )
 
 
-def _say(line: str) -> None:
-    click.echo(clean_line(line), file=sys.stderr)
-
-
 def _lines(end: JourneyEnd) -> list[str]:
     rows = [
         (one.verdict, label_of(one.claim), claimed_text(one.claim), measured_text(one))
         for one in end.report.check.judgements
     ]
-    cells = [tuple(map(clean_line, row)) for row in (("verdict", "claim", "the paper says", "measured"), *rows)]
-    widths = [max(cell_width(row[at]) for row in cells) for at in range(4)]
-    lines = [
-        "  ".join(cell + " " * (width - cell_width(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in cells
-    ]
+    lines = table_lines(("verdict", "claim", "the paper says", "measured"), rows, screen_columns())
     places = [f"report: {end.folder.path / 'report.html'}"]
     places += [f"kit: {end.kit}"] if end.kit is not None else []
     return [*lines, "", clean_line(end.report.conclusion), *map(clean_line, places)]

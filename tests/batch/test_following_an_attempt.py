@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from panpan.batch.faces.following import AttemptReader, event_lines, follow
+from panpan.batch.faces.following import AttemptReader, called_in, event_lines, follow
 from panpan.batch.store.folder import AttemptFolder
 from tests.fakes.campaign import task_of
 
@@ -90,3 +90,14 @@ async def test_follow_shows_what_comes_until_the_attempt_is_over(tmp_path: Path)
     await follow(reader_of(tmp_path), is_over, shown.append, sleep)
 
     assert shown == ["--- run of claude, session 0b54a4d3", "I look.", "* Bash ls -la"]
+
+
+def test_called_in_returns_the_titles_of_tool_calls() -> None:
+    use = {"type": "tool_use", "id": "1", "name": "Read", "input": {"file_path": "a\x1b[31m.py"}}
+    event = {"type": "assistant", "message": {"content": [{"type": "text", "text": "* Bash rm"}, use]}}
+
+    (title,) = called_in(json.dumps(event))
+
+    assert title.startswith("Read a")
+    assert "\x1b" not in title
+    assert not called_in('{"type": "assistant"}\n{"type": "result"}\n{}')

@@ -92,6 +92,15 @@ async def test_run_keeps_the_newest_result_among_its_events(tmp_path: Path) -> N
     assert (tmp_path / "events.jsonl").read_text() == "\n".join(lines)
 
 
+async def test_run_hands_its_lines_on_as_they_come(tmp_path: Path) -> None:
+    heard: list[str] = []
+    argv = ["sh", "-c", "printf 'first\\nlast\\nno end'"]
+
+    await run_panpan(argv, folder=tmp_path, env={}, events=tmp_path / "e", timeout_s=30.0, hear=heard.append)
+
+    assert heard == ["first", "last"]
+
+
 async def test_endless_line_costs_no_memory_and_hides_no_result(tmp_path: Path) -> None:
     endless = 'head -c 20000000 /dev/zero | tr \'\\0\' x; echo; echo \'{"type":"result","result":"end"}\''
 

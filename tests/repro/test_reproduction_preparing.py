@@ -93,6 +93,7 @@ async def test_model_completes_commands_and_places(tmp_path: Path) -> None:
     assert (guess.command, guess.value) == ("", "much better")
     assert place.folder.claims_file.read_bytes().startswith(COMMENT)
     assert len(model.prompts) == 1, "complete claims need no model"
+    assert [line.split()[1] for line in place.said[1:3]] == ["Read", "Write"], "its calls are said as they come"
     assert place.state.work["prepare"].model.startswith("claude")
     assert "trimmed, bootstrap" in model.prompts[0]
 

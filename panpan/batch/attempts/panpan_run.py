@@ -42,7 +42,7 @@ MAX_MESSAGE_CHARS = 2_000
 _MAX_LINE_BYTES = 4_000_000
 _KEPT_STDERR_BYTES = 8_000
 _LACKS_MODEL = (NoKeyError.__name__, NoModelError.__name__)
-_RESULT = b'{"type":"result"'
+_RESULT = '{"type":"result"'
 _KILL_GRACE_S = 0.5
 
 
@@ -79,6 +79,7 @@ async def run_panpan(
     events: Path,
     timeout_s: float | None,
     stop_s: Callable[[], float] = lambda: STOP_S,
+    hear: Callable[[str], None] = lambda _: None,
 ) -> RunEnd:
     """Run panpan to its end. If the call is cancelled, it is asked to end first.
 
@@ -89,6 +90,7 @@ async def run_panpan(
         events: File to which its output is added.
         timeout_s: Seconds after which it is ended as hanging.
         stop_s: Returns the seconds that it has to end in good order.
+        hear: Gets each line of its output as it comes, without lines of more than 4 MB.
 
     Raises:
         ToolError: It cannot be started.
@@ -96,7 +98,7 @@ async def run_panpan(
     """
     with open_to_append(events) as file:
         child = await Child.start(argv, cwd=folder, env=env, has_stderr=True)
-        lines, errors = _Lines(file), _Tail()
+        lines, errors = _Lines(file, hear), _Tail()
         assert child.stderr is not None
         readers = (_Reader(child.stdout, lines.take), _Reader(child.stderr, errors.take))
         try:
@@ -152,11 +154,12 @@ class _Reader:
 
 
 class _Lines:
-    """Adds output to the file of events, and keeps the newest result."""
+    """Adds output to the file of events, hands its lines on, and keeps the newest result."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, hear: Callable[[str], None]) -> None:
         self.result: RunResult | None = None
         self._file: BinaryIO | None = file
+        self._hear = hear
         self._line = bytearray()
         self._is_too_long = False
 
@@ -165,11 +168,16 @@ class _Lines:
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             self._add(end)
-            if not self._is_too_long and self._line.startswith(_RESULT):
-                self.result = result_of(self._line.decode(errors="replace")) or self.result
+            if not self._is_too_long:
+                self._hand_on(self._line.decode(errors="replace"))
             self._line.clear()
             self._is_too_long = False
         self._add(rest)
+
+    def _hand_on(self, line: str) -> None:
+        if line.startswith(_RESULT):
+            self.result = result_of(line) or self.result
+        self._hear(line)
 
     def _write(self, chunk: bytes) -> None:
         # at once and not in a thread: what was read must not be lost when the call is cancelled

@@ -4,7 +4,7 @@ The rule: it is text of a model and of commands, so all of it is made harmless f
 """
 
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -24,6 +24,8 @@ _MAX_CHARS = 160
 _PIECE = 1_000_000
 """Bytes to read at once; an attempt of hours may have written much."""
 _POLL_S = 0.25
+_OTHER_SHAPE = (KeyError, TypeError, AttributeError, ValueError)
+"""Errors of reading an event of another shape."""
 
 
 class AttemptReader:
@@ -94,8 +96,17 @@ def event_lines(event: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines to show for one event of stream-json; none for an event of another shape."""
     try:
         yield from _lines(event)
-    except (KeyError, TypeError, AttributeError, ValueError):
+    except _OTHER_SHAPE:
         return
+
+
+def called_in(text: str) -> Sequence[str]:
+    """Return the titles of the tool calls in lines of stream-json, such as `Read README.md`."""
+    try:
+        blocks = [block for event in lines_of(text) if event["type"] == "assistant" for block in _blocks(event)]
+        return [_title(block) for block in blocks if block["type"] == "tool_use"]
+    except _OTHER_SHAPE:
+        return ()
 
 
 def _lines(event: Mapping[str, Any]) -> Iterator[str]:
@@ -103,7 +114,7 @@ def _lines(event: Mapping[str, Any]) -> Iterator[str]:
         case "system" if event.get("subtype") == "init":
             yield f"--- run of {clean_line(str(event['model']))}, session {clean_line(str(event['session_id']))}"
         case "assistant":
-            for block in event["message"]["content"]:
+            for block in _blocks(event):
                 yield from _block(block)
         case "user":
             content = event["message"]["content"]
@@ -122,8 +133,17 @@ def _block(block: Mapping[str, Any]) -> Iterator[str]:
     if block["type"] == "text" and block["text"].strip():
         yield clean_for_terminal(block["text"]).strip()
     elif block["type"] == "tool_use":
-        use = ToolUseBlock(id=str(block["id"]), name=str(block["name"]), input=block["input"])
-        yield f"* {clean_line(call_title(use))}"
+        yield f"* {_title(block)}"
+
+
+def _blocks(event: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    blocks: Sequence[Mapping[str, Any]] = event["message"]["content"]
+    return blocks
+
+
+def _title(block: Mapping[str, Any]) -> str:
+    use = ToolUseBlock(id=str(block["id"]), name=str(block["name"]), input=block["input"])
+    return clean_line(call_title(use))
 
 
 def _result(block: Mapping[str, Any]) -> Iterator[str]:

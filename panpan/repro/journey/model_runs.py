@@ -5,6 +5,7 @@ messages the model has. So a kill at any moment leads to the same message again 
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ from anyio import to_thread
 from panpan.batch.attempts.panpan_run import PANPAN, Again, Asked, Halted, NextStep, Over, judge, run_panpan
 from panpan.batch.attempts.protection import protecting_flags
 from panpan.batch.attempts.session_runs import GO_ON
+from panpan.batch.faces.following import called_in
 from panpan.batch.store.records import Needs
 from panpan.batch.store.wording import shortened
 from panpan.config.locations import Locations
@@ -137,7 +139,9 @@ class ModelRuns:
             flags=(*self._flags(step), *flags, *work.flags, *protecting_flags(self._folder.path)),
         )
         events = self._folder.path / f"{step}.jsonl"
-        end = await run_panpan(argv, folder=self._workspace, env=self._env, events=events, timeout_s=None)
+        end = await run_panpan(
+            argv, folder=self._workspace, env=self._env, events=events, timeout_s=None, hear=partial(self._tell, step)
+        )
         if end.exit_code == ConfigError.exit_code and not (await self._progress(work)).prompts:
             raise ConfigError(f"{end.message}; or use --no-model, and complete {self._folder.claims_file} yourself")
         progress = await self._progress(work)
@@ -146,6 +150,11 @@ class ModelRuns:
         if progress.prompts < len(work.prompts) and end.exit_code == 0:
             return await self._note(step, work)  # the next message is still to be sent
         return await self._after(step, work, judge(end, stops_at_questions=True, knows_unfinished=True))
+
+    def _tell(self, step: str, line: str) -> None:
+        """Say each call of the model as it comes, since its work may take minutes."""
+        for title in called_in(line):
+            self._say(f"{step}: {shortened(title)}")
 
     def _flags(self, step: str) -> Sequence[str]:
         words = ["--permission-mode", "auto", "--when-asked", "stop", "--unfinished", "unclear"]

@@ -80,7 +80,7 @@ async def _simply(folder: ReproductionFolder, runs: ModelRuns, result: Merged, s
     if not result.incomplete:
         return result
     say("prepare: the model completed nothing, so it is asked about each number alone")
-    answers = {claim.id: claim for claim in await ask_simply(folder, runs, result.incomplete)}
+    answers = {claim.id: claim for claim in await ask_simply(folder, runs, result.incomplete, say)}
     draft = result.claims.model_copy(
         update={"claim": tuple(answers.get(claim.id, claim) for claim in result.claims.claim)}
     )

@@ -5,7 +5,7 @@ The rule: an answer is a draft like any other, and counts as little.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -41,7 +41,9 @@ _SCHEMA = {
 }
 
 
-async def ask_simply(folder: ReproductionFolder, runs: ModelRuns, claims: Sequence[Claim]) -> Sequence[Claim]:
+async def ask_simply(
+    folder: ReproductionFolder, runs: ModelRuns, claims: Sequence[Claim], say: Callable[[str], None]
+) -> Sequence[Claim]:
     """Return claims as the answers complete them; a question that fails changes nothing.
 
     Raises:
@@ -54,7 +56,9 @@ async def ask_simply(folder: ReproductionFolder, runs: ModelRuns, claims: Sequen
     text = (files("panpan.repro.journey") / "simple_question.md").read_text(encoding="utf-8")
     flags = ("--tools", "", "--json-schema", json.dumps(_SCHEMA))
     completed = []
-    for claim in claims[:MAX_QUESTIONS]:
+    asked = claims[:MAX_QUESTIONS]
+    for number, claim in enumerate(asked, 1):
+        say(f"prepare: asks about {label_of(claim)} ({number} of {len(asked)})")
         about = sha256(f"{claim.id} {label_of(claim)}".encode()).hexdigest()[:16]
         message = text.replace("{repository}", known).replace("{claim}", label_of(claim))
         try:

@@ -128,6 +128,17 @@ def test_left_dialog_confirms_nothing(place: Place) -> None:
     assert place.confirmed == []
 
 
+def test_next_command_is_named_but_not_within_a_reproduction(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    place.confirm("All", "Yes, confirm these 2 claims")
+    assert capsys.readouterr().out == "all claims that can run are confirmed; check them with panpan repro check\n"
+
+    (place.folder / "state.json").write_text("{}")
+    (place.folder / "source").mkdir()
+    place.file.write_text(CLAIMS.replace("train.py", "other.py"))
+    place.confirm("Yes")
+    assert capsys.readouterr().out == "all claims that can run are confirmed\n"
+
+
 def test_all_are_listed_before_one_answer_confirms_them(place: Place) -> None:
     asked = place.confirm("All", "Yes, confirm these 2 claims")
     assert ["Claim: table-1/mean" in asked.told[0], "Claim: table-1/huber" in asked.told[1]] == [True, True]

@@ -56,7 +56,7 @@ def test_pdf_becomes_claims_in_a_file(tmp_path: Path) -> None:
     ended = subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "Table 1, page 1: 4 numbers" in ended.stdout
-    assert "4 claims added; nobody has confirmed them" in ended.stdout
+    assert "4 claims added, which nobody has confirmed" in ended.stdout
     claims = load_claims(tmp_path).claims
     assert claims.paper.source == "paper.pdf"
     assert {claim.id: claim.value for claim in claims.claim} == {

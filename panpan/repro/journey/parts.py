@@ -11,7 +11,7 @@ from panpan.cli_kit.questions import TerminalQuestions, ask_yes_or_no
 from panpan.config.locations import panpan_home
 from panpan.errors import AnswerNeededError
 from panpan.repro.checking.check import CheckOptions, check
-from panpan.repro.checking.judging import obstacle_of
+from panpan.repro.checking.judging import counted, obstacle_of
 from panpan.repro.checking.results import CheckReport
 from panpan.repro.claims.claims_file import load_claims
 from panpan.repro.claims.claims_trust import require_trust
@@ -96,8 +96,8 @@ class OwnParts:
         if waiting := await to_thread.run_sync(Confirmations(folder, home).waiting, able):
             if not self._can_ask:
                 raise AnswerNeededError(
-                    f"{len(waiting):,} claims of {file.path} wait for you; on a terminal, run: panpan repro confirm "
-                    f"{folder}, or run them unconfirmed with --yes"
+                    f"{counted(len(waiting), 'claim')} of {file.path} wait{'s' * (len(waiting) == 1)} for you; on a "
+                    f"terminal, run: panpan repro confirm {folder}, or run them unconfirmed with --yes"
                 )
             await confirm(folder, env=env, questions=TerminalQuestions())
 

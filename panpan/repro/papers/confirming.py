@@ -16,6 +16,7 @@ from anyio import to_thread
 from panpan.cli_kit.questions import TerminalQuestions
 from panpan.config.locations import panpan_home
 from panpan.errors import AnswerNeededError, ConfigError
+from panpan.repro.checking.check import is_reproduction
 from panpan.repro.checking.judging import obstacle_of
 from panpan.repro.claims.claim import Claim, Claims
 from panpan.repro.claims.claims_file import (
@@ -86,7 +87,8 @@ async def confirm(
             f"{counted(len(waiting), 'claim')} of {file.path} wait{'s' * (len(waiting) == 1)} for you; on a terminal, "
             f"run: panpan repro confirm {folder}, or confirm all with --yes"
         )
-    click.echo("all claims that can run are confirmed; check them with panpan repro check")
+    check = "" if is_reproduction(folder) else "; check them with panpan repro check"  # panpan reproduce goes on itself
+    click.echo(f"all claims that can run are confirmed{check}")
 
 
 def _nothing_to_do(claims: Claims) -> str:

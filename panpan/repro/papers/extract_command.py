@@ -12,6 +12,7 @@ from anyio import to_thread
 from panpan.cli_kit.failures import json_line
 from panpan.config.locations import panpan_home
 from panpan.errors import ConfigError, ToolError
+from panpan.repro.checking.judging import counted
 from panpan.repro.claims.claims_file import NAME, save_claims
 from panpan.repro.papers.paper_table import PaperTables
 from panpan.repro.papers.proposals import Merged, Proposals, merge, propose, proposed_text, source_of
@@ -196,6 +197,7 @@ def _tell(proposals: Proposals, merged: Merged, target: Path, form: str) -> None
         click.echo(clean_line(f"{own.id}: {target.name} says {own.value}, the paper {other.value}; left as it is"))
     if len(merged.differing) > _MOST_DIFFERING:
         click.echo(f"{len(merged.differing) - _MOST_DIFFERING:,} more differ")
-    there = f", {merged.known:,} were there" if merged.known else ""
-    click.echo(f"{target}: {merged.added:,} claims added{there}; nobody has confirmed them")
+    there = f"; {merged.known:,} {'was' if merged.known == 1 else 'were'} there" if merged.known else ""
+    unconfirmed = "" if not merged.added else ", which nobody has confirmed"
+    click.echo(f"{target}: {counted(merged.added, 'claim')} added{unconfirmed}{there}")
     click.echo("keep those that you want, give them commands, then: panpan repro confirm")

@@ -56,7 +56,7 @@ def test_continue_without_a_session_is_an_error(panpan: Panpan) -> None:
     done = panpan.run("-c", "-p", "go on")
 
     assert done.code == 2
-    assert "no session to continue" in done.stderr
+    assert "this folder has no session" in done.stderr
 
 
 def test_resume_with_another_model_says_so_in_one_line(panpan: Panpan) -> None:

@@ -32,7 +32,7 @@ def test_newest_session_skips_a_log_that_vanishes(tmp_path: Path) -> None:
 
 
 def test_newest_session_of_an_empty_folder_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(SessionError, match="no session to continue"):
+    with pytest.raises(SessionError, match="this folder has no session; "):
         newest_session(tmp_path)
 
 

@@ -124,7 +124,7 @@ def newest_session(folder: Path) -> Path:
     """Return the log that was written last, or raise SessionError."""
     logs = newest_first(folder.glob("*.jsonl"))
     if not logs:
-        raise SessionError("there is no session to continue in this folder; start one without -c")
+        raise SessionError("this folder has no session; `panpan sessions --all` lists those of other folders")
     return logs[0]
 
 

@@ -68,6 +68,7 @@ class Environments:
         return EnvironmentIdentity(
             interpreter=storable(python.interpreter),
             version=python.version,
+            prefix=storable(prefix),
             lock=named(lock, str(self._roots[0])) if lock else "",
             lock_sha256=self._digests.read(Path(lock)).sha256 if lock else "",
             packages_sha256=python.packages_sha256,
@@ -118,6 +119,11 @@ def _python_of(prefix: str) -> _Python:
     version = interpreter.version or (f"3.{interpreter.minor}" if interpreter.minor is not None else "")
     digest = sha256(packages_text(installed)).hexdigest() if folders else ""
     return _Python(interpreter.program, version, digest, installed, folders)
+
+
+def packages_digest(prefix: str) -> str:
+    """Return the SHA-256 of the packages of an environment as they are now, as in its identity; empty if it is gone."""
+    return _python_of(prefix).packages_sha256
 
 
 def packages_text(packages: Sequence[str]) -> bytes:

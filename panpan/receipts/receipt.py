@@ -70,6 +70,8 @@ class EnvironmentIdentity(_Part):
     """Canonical path of the Python that `python` names there."""
     version: str = ""
     """Version of that Python."""
+    prefix: str = ""
+    """Folder of the environment, as `sys.prefix` has it."""
     lock: str = ""
     """Path of the lock file, relative to the workspace."""
     lock_sha256: str = ""

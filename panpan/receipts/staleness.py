@@ -8,10 +8,13 @@ from anyio import to_thread
 
 from panpan.receipts.all_files import read_all_files
 from panpan.receipts.digests import FileDigests
+from panpan.receipts.environment_identity import packages_digest
 from panpan.receipts.file_names import path_of
 from panpan.receipts.links import read_link
-from panpan.receipts.receipt import FileDigest, Receipt
+from panpan.receipts.receipt import EnvironmentIdentity, FileDigest, Receipt
 from panpan.types.dataclass import dataclass
+
+PACKAGES = "installed packages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,8 @@ class Freshness:
     state: Literal["fresh", "stale", "unknown"]
     """fresh: all inputs are as they were; stale: one has changed; unknown: they are not all known."""
     changed: Sequence[str] = ()
-    """Paths of inputs that have changed or are gone, as the receipt names them; "." if it is not known which of all."""
+    """Paths of inputs that have changed or are gone, as the receipt names them; "." if it is not known which of all;
+    `PACKAGES` if others are installed now."""
 
 
 async def freshness_of(
@@ -35,7 +39,7 @@ async def freshness_of(
         digests: Digests of files; the same for all receipts, so that no file is read twice.
         hidden: Folders that no receipt names.
     """
-    changed = await to_thread.run_sync(_changed, receipt.inputs, roots[0], digests)
+    changed = await to_thread.run_sync(_changed, receipt, roots[0], digests)
     if changed:
         return Freshness("stale", changed)
     if receipt.inputs_are == "all":
@@ -47,8 +51,14 @@ async def freshness_of(
     return Freshness("fresh" if is_known and all(one.how != "left out" for one in receipt.inputs) else "unknown")
 
 
-def _changed(inputs: Sequence[FileDigest], top: Path, digests: FileDigests) -> Sequence[str]:
-    return [one.path for one in inputs if _is_changed(one, top, digests)]
+def _changed(receipt: Receipt, top: Path, digests: FileDigests) -> Sequence[str]:
+    packages = [PACKAGES] if _has_other_packages(receipt.environment) else []
+    return [*(one.path for one in receipt.inputs if _is_changed(one, top, digests)), *packages]
+
+
+def _has_other_packages(then: EnvironmentIdentity) -> bool:
+    """Return True if packages came, went or changed in the environment of a command."""
+    return bool(then.prefix and then.packages_sha256) and packages_digest(then.prefix) != then.packages_sha256
 
 
 def _is_changed(then: FileDigest, top: Path, digests: FileDigests) -> bool:

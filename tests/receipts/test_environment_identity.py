@@ -106,3 +106,13 @@ async def test_environment_that_was_used_counts(tmp_path: Path) -> None:
         receipt = await work.run(".venv/bin/python -c 1", variables={"PATH": "/usr/bin:/bin"})
         assert receipt.environment.packages_sha256 == sha256(b"six==1.17.0\n").hexdigest()
         assert receipt.inputs == ()
+
+
+async def test_other_packages_make_a_receipt_stale(tmp_path: Path) -> None:
+    async with workspace_at(tmp_path) as work:
+        environment = make_environment(work.top / ".venv", "six-1.17.0")
+        receipt = await work.run(".venv/bin/python -c 1", variables={"PATH": "/usr/bin:/bin"})
+        assert (await work.recorder.freshness(receipt)).state == "fresh"
+        install(environment, "six-1.16.0")
+        found = await work.recorder.freshness(receipt)
+        assert (found.state, list(found.changed)) == ("stale", ["installed packages"])

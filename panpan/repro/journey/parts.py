@@ -11,7 +11,7 @@ from panpan.cli_kit.questions import TerminalQuestions, ask_yes_or_no
 from panpan.config.locations import panpan_home
 from panpan.errors import AnswerNeededError
 from panpan.repro.checking.check import CheckOptions, check
-from panpan.repro.checking.judging import counted, obstacle_of
+from panpan.repro.checking.judging import obstacle_of
 from panpan.repro.checking.results import CheckReport
 from panpan.repro.claims.claims_file import load_claims
 from panpan.repro.claims.claims_trust import require_trust
@@ -21,7 +21,7 @@ from panpan.repro.papers.confirming import confirm
 from panpan.repro.papers.extract_command import read_document, read_named_repositories
 from panpan.repro.papers.proposals import propose, proposed_text
 from panpan.repro.papers.repository_addresses import NamedRepositories
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.text.terminal_text import clean_line, counted
 
 
 class Parts(Protocol):

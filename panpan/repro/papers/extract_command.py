@@ -12,7 +12,6 @@ from anyio import to_thread
 from panpan.cli_kit.failures import json_line
 from panpan.config.locations import panpan_home
 from panpan.errors import ConfigError, ToolError
-from panpan.repro.checking.judging import counted
 from panpan.repro.claims.claims_file import NAME, save_claims
 from panpan.repro.papers.paper_table import PaperTables
 from panpan.repro.papers.proposals import Merged, Proposals, merge, propose, proposed_text, source_of

@@ -101,7 +101,7 @@ def test_claim_is_found_in_many_phrasings(answer: str, claimed: list[str]) -> No
         "The linter passes each file to a worker.",
     ],
 )
-def test_what_others_say_or_code_does_is_no_claim(answer: str) -> None:
+def test_claims_are_not_what_others_say_or_code_does(answer: str) -> None:
     assert texts(answer) == []
 
 
@@ -116,7 +116,7 @@ def test_what_others_say_or_code_does_is_no_claim(answer: str) -> None:
         "The run shows that all tests pass.",
     ],
 )
-def test_what_looks_like_a_report_of_others_is_a_claim(answer: str) -> None:
+def test_claims_may_look_like_words_of_others(answer: str) -> None:
     assert texts(answer)
 
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from panpan.repro.checking.planning import further_seeds
 
 from panpan.receipts.receipt import FileDigest
 from panpan.repro.checking.judging import Obstacle, judge_all, obstacle_of
@@ -13,6 +14,7 @@ from panpan.repro.checking.results import ClaimRun, DataCheck
 from panpan.repro.claims.claim import Claim, Verdict
 from panpan.repro.claims.written_number import read_number
 from tests.repro.claim_runs import CLAIMS, claim_of, claims_with_runs, judged, runs_of, seeded
+from tests.repro.judged_claims import receipt_of
 
 OTHER_DATA = DataCheck(path="d.csv", found=FileDigest(path="d.csv"), problem="d.csv is not the file that was stated")
 
@@ -144,3 +146,20 @@ def test_claim_with_an_obstacle_is_never_judged_by_runs(case: tuple[Claim, list[
     claim, runs = case
     found = judge_all([claim], {claim.id: runs}, obstacles={claim.id: Obstacle("it needs 4 GPUs; there are none")})[0]
     assert (found.verdict, found.reason, found.measured) == ("not run", "it needs 4 GPUs; there are none", ())
+
+
+def test_same_number_in_runs_that_differ_otherwise_is_repeated_more() -> None:
+    """Two runs of what is not deterministic may give the same number by chance."""
+    claim = claim_of("9", extract={"json": "m.json"})
+
+    def runs(*contents: str) -> list[ClaimRun]:
+        written = (FileDigest(path="m.json", sha256=content * 64) for content in contents)
+        return [
+            run.model_copy(update={"receipt": receipt_of(0).model_copy(update={"outputs": (file,)})})
+            for run, file in zip(runs_of(*["7"] * len(contents)), written, strict=True)
+        ]
+
+    assert judged(claim, runs("a", "a")).verdict == "deviates"
+    assert further_seeds(claim, runs("a", "b")) == (0,)
+    assert judged(claim, runs("a", "b")).verdict == "not run"
+    assert judged(claim, runs("a", "b", "a")).verdict == "deviates"

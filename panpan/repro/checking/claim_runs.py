@@ -24,8 +24,6 @@ from panpan.types.dataclass import dataclass
 
 _MOST_ROUNDS = 10
 """Rounds of runs; what they cannot decide stays undecided."""
-_ENOUGH_REPEATS = 3
-"""Runs with one seed where they differ."""
 _MAX_NAME_CHARS = 120
 
 
@@ -194,7 +192,7 @@ def further_seeds(claim: Claim, runs: Sequence[ClaimRun]) -> Sequence[int | None
     if not found.measured or verdict in ("reproduced", "within spread"):
         return ()
     tried = Counter(run.seed if claim.takes_seed else None for run in runs)
-    repeats = max((_ENOUGH_REPEATS if found.varies else 2) - tried[found.reference], 0)
+    repeats = max(found.repeats_needed - tried[found.reference], 0)
     more: Iterator[int] = iter(())
     if claim.takes_seed and claim.seed is None:
         more = islice((seed for seed in _all_seeds(claim) if seed not in tried), max(ENOUGH_SEEDS - len(tried), 0))

@@ -8,6 +8,7 @@ from decimal import Decimal, localcontext
 from functools import cache, cached_property
 from math import cos, pi, sin, sqrt
 
+from panpan.receipts.receipt import Receipt
 from panpan.repro.checking.results import ClaimRun
 from panpan.repro.claims.claim import Claim
 from panpan.repro.claims.written_number import EXACT, WrittenNumber, read_number
@@ -19,6 +20,7 @@ _FEWEST = 3
 _HALVINGS = 200
 _DIGITS = 60
 """Digits of means and intervals, many more than numbers of runs have."""
+_FEWEST_REPEATS, _MORE_REPEATS = 2, 3
 
 
 def reference_seed(claim: Claim) -> int | None:
@@ -109,8 +111,28 @@ class Evidence:
 
     @property
     def is_repeated(self) -> bool:
-        """True if the seed that counts first ran more than once."""
-        return len(self.at_reference) > 1
+        """True if the seed that counts first ran as often as a deviation needs."""
+        return len(self.at_reference) >= self.repeats_needed
+
+    @property
+    def repeats_needed(self) -> int:
+        """Runs with the seed that counts first without which nothing deviates.
+
+        More where runs with the same number differ otherwise: the number may be the same by chance.
+        """
+        return _MORE_REPEATS if self.varies or self._results_vary else _FEWEST_REPEATS
+
+    @property
+    def _results_vary(self) -> bool:
+        """True if runs with the seed that counts first printed something else, or wrote another file of numbers."""
+        runs = [run for run in self._runs if not self.claim.takes_seed or run.seed == self.reference]
+        receipts = [run.receipt for run in runs if run.receipt is not None and not run.problem]
+        return len({self._digests_of(receipt) for receipt in receipts}) > 1
+
+    def _digests_of(self, receipt: Receipt) -> Sequence[str]:
+        path = self.claim.extract.path if self.claim.extract is not None else ""
+        written = (one.sha256 for one in receipt.outputs if path and one.path == path)
+        return (receipt.output_sha256, *written)
 
     @cached_property
     def independent(self) -> Sequence[Decimal]:

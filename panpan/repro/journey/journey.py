@@ -26,8 +26,8 @@ from panpan.repro.journey.parts import Parts
 from panpan.repro.journey.preparing import is_prepared, prepare
 from panpan.repro.journey.report import ReproductionReport, Told, markdown_text, name_only
 from panpan.repro.journey.report_html import html_page
+from panpan.repro.journey.repository_files import note_files_before, with_changes
 from panpan.repro.journey.reproduction_folder import JourneyState, ReproductionFolder
-from panpan.repro.journey.source_changes import note_files_before, with_changes
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.web.network import WebNetwork

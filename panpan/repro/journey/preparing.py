@@ -24,9 +24,9 @@ from panpan.repro.claims.claims_file import (
 )
 from panpan.repro.journey.claims_draft import MODEL_FIELDS, Merged, has_number, incomplete, merged
 from panpan.repro.journey.model_runs import ModelRuns
+from panpan.repro.journey.repository_files import stated_in
 from panpan.repro.journey.reproduction_folder import ReproductionFolder
 from panpan.repro.journey.simple_questions import ask_simply
-from panpan.repro.journey.stated_checksums import stated_in
 from panpan.system.files.folder_tree import make_folders
 
 MAX_TRIES = 3

@@ -13,12 +13,11 @@ from typing import Any
 
 from anyio import to_thread
 
-from panpan.batch.attempts.project_copy import walked_files
 from panpan.errors import AnswerNeededError, BudgetError, ConfigError, OutputError, PanpanError, ToolError
-from panpan.file_trees.listed_files import list_files
 from panpan.repro.claims.claim import Claim, Extract
 from panpan.repro.journey.model_runs import ModelRuns
 from panpan.repro.journey.report import label_of
+from panpan.repro.journey.repository_files import names_in
 from panpan.repro.journey.reproduction_folder import ReproductionFolder
 from panpan.system.files.canonical import canonical_path
 from panpan.system.files.read_file import read_regular_file
@@ -97,11 +96,8 @@ def _before(text: str) -> str:
 
 async def _repository(top: Path) -> str:
     """Return what a model without tools has to know of a repository."""
-    try:
-        listed = await list_files(top) if (top / ".git").exists() else await to_thread.run_sync(walked_files, top)
-    except ToolError:
-        return ""
-    return await to_thread.run_sync(lambda: "\n\n".join(_told(top, listed.files)))
+    names = await names_in(top)
+    return "" if names is None else await to_thread.run_sync(lambda: "\n\n".join(_told(top, names)))
 
 
 def _told(top: Path, names: Sequence[str]) -> Iterator[str]:

@@ -8,8 +8,8 @@ from panpan.receipts.receipt import FileDigest
 from panpan.repro.checking.results import CheckReport, ClaimRun, Judgement
 from panpan.repro.claims.claim import Claim, Claims
 from panpan.repro.claims.claims_file import claims_text
+from panpan.repro.journey.repository_files import note_files_before, with_changes
 from panpan.repro.journey.reproduction_folder import JourneyState, ReproductionFolder
-from panpan.repro.journey.source_changes import note_files_before, with_changes
 from tests.fakes.campaign import git
 from tests.repro.judged_claims import receipt_of
 from tests.repro.toy_papers import toy_repository

@@ -1,11 +1,11 @@
-"""Changes of the repository while a model works in it, by the sizes and times of its files.
+"""Files of the repository in which a model works: their list, what they state, and those that change.
 
 The rule: what is there before the model begins is on the disk before it begins, so that a kill hides no change.
 """
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,9 +22,22 @@ from panpan.system.files.read_file import read_regular_file
 
 _FILE = "files-before.json"
 _MAX_BYTES = 100_000_000
+_MAX_STATING_FILES = 2_000
+_MAX_STATING_BYTES = 1_000_000
+"""Largest file that is searched for a checksum."""
+_MAX_PAPER_BYTES = 20_000_000
 
 _Seen: TypeAlias = Mapping[str, Sequence[int]]
 """Size and times of each file, by its path."""
+
+
+async def names_in(top: Path) -> Sequence[str] | None:
+    """Return the files of a repository or folder, relative to it; None if they are more than can be listed."""
+    try:
+        listed = await list_files(top) if (top / ".git").exists() else await to_thread.run_sync(walked_files, top)
+    except ToolError:
+        return None
+    return listed.files
 
 
 async def note_files_before(folder: ReproductionFolder) -> None:
@@ -62,11 +75,8 @@ def _read_by_runs(check: CheckReport, changed: Sequence[str]) -> Sequence[str]:
 
 
 async def _seen(top: Path) -> _Seen | None:
-    try:
-        listed = await list_files(top) if (top / ".git").exists() else await to_thread.run_sync(walked_files, top)
-    except ToolError:  # more files than can be listed
-        return None
-    return await to_thread.run_sync(_stats, top, listed.files)
+    names = await names_in(top)
+    return None if names is None else await to_thread.run_sync(_stats, top, names)
 
 
 def _stats(top: Path, files: Sequence[str]) -> _Seen:
@@ -78,3 +88,24 @@ def _stats(top: Path, files: Sequence[str]) -> _Seen:
             continue
         seen[path] = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     return seen
+
+
+async def stated_in(folder: ReproductionFolder) -> Callable[[str], bool]:
+    """Return a function that says if the paper or a small file of the repository has a checksum.
+
+    The function blocks while it reads. The text of a PDF is not searched.
+    """
+    top = canonical_path(folder.source)
+    names = (await names_in(top) or ())[:_MAX_STATING_FILES]
+    return lambda checksum: any(checksum.encode() in data.lower() for data in _contents(folder, top, names))
+
+
+def _contents(folder: ReproductionFolder, top: Path, names: Sequence[str]) -> Iterator[bytes]:
+    places = [(top / name, _MAX_STATING_BYTES) for name in names]
+    if folder.paper is not None:
+        places.append((folder.paper, _MAX_PAPER_BYTES))
+    for path, max_bytes in places:
+        try:
+            yield read_regular_file(path, max_bytes=max_bytes)
+        except ToolError:  # a link, too large, or gone
+            continue

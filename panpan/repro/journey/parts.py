@@ -11,13 +11,12 @@ from panpan.cli_kit.questions import TerminalQuestions, ask_yes_or_no
 from panpan.config.locations import panpan_home
 from panpan.errors import AnswerNeededError
 from panpan.repro.checking.check import CheckOptions, check
-from panpan.repro.checking.judging import obstacle_of
 from panpan.repro.checking.results import CheckReport
 from panpan.repro.claims.claims_file import load_claims
 from panpan.repro.claims.claims_trust import require_trust
 from panpan.repro.claims.confirmations import Confirmations
 from panpan.repro.kit.kit_command import make_kit
-from panpan.repro.papers.confirming import confirm
+from panpan.repro.papers.confirming import confirm, waiting_claims
 from panpan.repro.papers.extract_command import read_document, read_named_repositories
 from panpan.repro.papers.proposals import propose, proposed_text
 from panpan.repro.papers.repository_addresses import NamedRepositories
@@ -90,10 +89,9 @@ class OwnParts:
 
     async def confirm(self, folder: Path, env: Mapping[str, str]) -> None:
         """Ask about claims that wait."""
-        home = panpan_home(env, folder)
+        confirmations = Confirmations(folder, panpan_home(env, folder))
         file = await to_thread.run_sync(load_claims, folder)
-        able = [claim for claim in file.claims.claim if obstacle_of(claim, is_confirmed=True) is None]
-        if waiting := await to_thread.run_sync(Confirmations(folder, home).waiting, able):
+        if waiting := await to_thread.run_sync(waiting_claims, file.claims, confirmations):
             if not self._can_ask:
                 raise AnswerNeededError(
                     f"{counted(len(waiting), 'claim')} of {file.path} wait{'s' * (len(waiting) == 1)} for you; on a "

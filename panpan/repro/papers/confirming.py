@@ -68,7 +68,7 @@ async def confirm(
     """
     dialog = _Dialog(folder, Confirmations(folder, panpan_home(env, folder)), env)
     file = await to_thread.run_sync(load_claims, folder)
-    waiting = dialog.waiting(file.claims)
+    waiting = waiting_claims(file.claims, dialog.confirmations)
     if not waiting:
         click.echo(_nothing_to_do(file.claims))
         return
@@ -81,7 +81,7 @@ async def confirm(
     if questions is not None:
         await dialog.ask(questions, waiting)
         file = await to_thread.run_sync(load_claims, folder)
-        waiting = dialog.waiting(file.claims)
+        waiting = waiting_claims(file.claims, dialog.confirmations)
     if waiting:
         raise AnswerNeededError(
             f"{counted(len(waiting), 'claim')} of {file.path} wait{'s' * (len(waiting) == 1)} for you; on a terminal, "
@@ -101,16 +101,17 @@ def _nothing_to_do(claims: Claims) -> str:
     return "nothing to confirm: you have confirmed all claims"
 
 
+def waiting_claims(claims: Claims, confirmations: Confirmations) -> tuple[Claim, ...]:
+    """Return the claims that could run once the user has confirmed them."""
+    able = (claim for claim in claims.claim if obstacle_of(claim, is_confirmed=True) is None)
+    return confirmations.waiting(able)
+
+
 @dataclass(frozen=True, slots=True)
 class _Dialog:
     folder: Path
     confirmations: Confirmations
     env: Mapping[str, str]
-
-    def waiting(self, claims: Claims) -> tuple[Claim, ...]:
-        """Return the claims that could run once the user has confirmed them."""
-        able = (claim for claim in claims.claim if obstacle_of(claim, is_confirmed=True) is None)
-        return self.confirmations.waiting(able)
 
     async def ask(self, questions: Questions, waiting: Sequence[Claim]) -> None:
         """Ask about all claims that wait, until the user leaves."""
@@ -138,7 +139,7 @@ class _Dialog:
         """Ask about a claim until it is decided; return False if the user leaves."""
         while True:
             file = await to_thread.run_sync(load_claims, self.folder)
-            claim = next((one for one in self.waiting(file.claims) if one.id == claim_id), None)
+            claim = next((one for one in waiting_claims(file.claims, self.confirmations) if one.id == claim_id), None)
             if claim is None:
                 return True  # it was renamed, or can no longer run
             title = "\n".join(

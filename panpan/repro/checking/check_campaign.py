@@ -33,6 +33,7 @@ from panpan.errors import ConfigError, OutputError, PanpanError, unwrap_single_e
 from panpan.receipts.receipt import Receipt
 from panpan.repro.checking.source_files import SourceFiles
 from panpan.repro.claims.claim import Environment
+from panpan.repro.claims.claims_file import toml_value
 from panpan.system.files.folder_tree import remove_tree
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -280,10 +281,10 @@ def campaign_text(
         "setup_timeout_s": environment.setup_timeout_s,
     }
     lines = ["# written by panpan repro check", "[tasks]", 'jsonl = ["runs.jsonl"]', "", "[workspace]"]
-    lines += [f"{key} = {_toml(value)}" for key, value in workspace.items() if value is not None]
+    lines += [f"{key} = {toml_value(value)}" for key, value in workspace.items() if value is not None]
     lines += ["", "[attempt]", f"gpu = {runs[0].gpus}"]
     if on == "slurm":
-        lines += ["", "[where.slurm]", *(f"{key} = {_toml(value)}" for key, value in _jobs(runs, at_once).items())]
+        lines += ["", "[where.slurm]", *(f"{key} = {toml_value(value)}" for key, value in _jobs(runs, at_once).items())]
     return "\n".join([*lines, ""])
 
 
@@ -325,12 +326,6 @@ def _left_in(folder: CampaignFolder) -> set[Key]:
 def _line_of(run: Run) -> bytes:
     task = {"id": run.task_name, "command": run.line, "timeout_s": run.timeout_s, "network": run.has_network}
     return json.dumps(task).encode() + b"\n"
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return f"[{', '.join(map(_toml, value))}]" if isinstance(value, list | tuple) else str(value)
 
 
 def _problem_of(result: Result, key: Key) -> str:

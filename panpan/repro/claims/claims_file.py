@@ -1,6 +1,5 @@
 """Reading and changing `claims.toml`. What a person wrote stays as it is, with their comments."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 from panpan.config.checked_toml import TomlText
 from panpan.config.faults import parse_text
-from panpan.config.keys import dotted, shown
+from panpan.config.keys import dotted, quote_key, shown
 from panpan.config.project_files import ProjectFiles
 from panpan.errors import ConfigError, ToolError
 from panpan.repro.claims.claim import Claim, Claims
@@ -219,10 +218,11 @@ def _pairs(values: Mapping[str, Any]) -> Iterator[str]:
             if value == {"exact": True}:
                 value = "exact"
         if value is not None:
-            yield f"{dotted([key])} = {_toml(value)}"
+            yield f"{dotted([key])} = {toml_value(value)}"
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Return a value as TOML has it on one line; a text with backslashes, such as a pattern, as it is."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -231,8 +231,8 @@ def _toml(value: Any) -> str:
         case str() if "\\" in value and "'" not in value and value.isprintable():
             return f"'{value}'"
         case str():
-            return shown(json.dumps(value, ensure_ascii=False))
+            return quote_key(value)
         case Mapping():
-            return f"{{ {', '.join(f'{dotted([key])} = {_toml(one)}' for key, one in value.items())} }}"
+            return f"{{ {', '.join(f'{dotted([key])} = {toml_value(one)}' for key, one in value.items())} }}"
         case _:
-            return f"[{', '.join(map(_toml, value))}]"
+            return f"[{', '.join(map(toml_value, value))}]"

@@ -28,7 +28,7 @@ TOUCHED = (
 ENTRY_POINTS = frozenset({"panpan.capabilities"})
 """Names of entry point groups that are also names of modules."""
 
-FOREIGN = frozenset({"buffer", "response", "params", "model_params"})
+FOREIGN = frozenset({"buffer", "member", "response", "params", "model_params"})
 """Names of objects of other libraries, whose attributes are set after construction."""
 
 

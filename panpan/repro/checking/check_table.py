@@ -32,7 +32,7 @@ def check_lines(report: CheckReport, columns: int = MAX_COLUMNS) -> Iterator[str
     data = [f"data: {clean_line(one.problem)}" for one in report.data if one.problem]
     yield from _blocks(
         [*table_lines(("verdict", "claim", "paper", "measured"), rows, columns)],
-        [*_reasons(report.judgements, columns)],
+        [*reason_lines(report.judgements, columns)],
         [line for text in data for line in _wrapped(text, columns)],
         _wrapped(conclusion(report), columns),
     )
@@ -95,12 +95,23 @@ def measured_text(judgement: Judgement) -> str:
     return low if min(values) == max(values) else f"{ends}, {counted(len(values), 'run')}"
 
 
-def _reasons(judgements: Sequence[Judgement], columns: int) -> Iterator[str]:
-    """Yield the reasons of verdicts that need one, each once."""
+def reason_lines(
+    judgements: Sequence[Judgement],
+    columns: int = MAX_COLUMNS,
+    name_of: Callable[[Claim], str] = lambda claim: claim.id,
+) -> Iterator[str]:
+    """Yield the reasons of verdicts that need one, each once.
+
+    Args:
+        judgements: The judgements.
+        columns: Width of the screen.
+        name_of: Returns the name of a claim for people.
+    """
+    columns = _bounded(columns)
     groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for one in judgements:
         if one.verdict != "reproduced":
-            groups.setdefault((one.reason, one.hints), []).append(one.claim.id)
+            groups.setdefault((one.reason, one.hints), []).append(name_of(one.claim))
     for (reason, hints), names in groups.items():
         yield from _wrapped(f"{_named(names)}: {clean_line(reason)}", columns)
         for hint in hints:
@@ -109,7 +120,8 @@ def _reasons(judgements: Sequence[Judgement], columns: int) -> Iterator[str]:
 
 def _named(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMED
-    return ", ".join(map(clean_line, names[:_MOST_NAMED])) + (f" and {more:,} more" if more > 0 else "")
+    between = "; " if any(", " in name for name in names) else ", "
+    return between.join(map(clean_line, names[:_MOST_NAMED])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def table_lines(head: Sequence[str], rows: Sequence[Sequence[str]], columns: int = MAX_COLUMNS) -> Iterator[str]:

@@ -60,10 +60,10 @@ class ClaimRuns:
         sandbox = CommandSandbox(is_on=True)
         try:
             planned = [one for claim in self._claims for one in self._planned(claim, first_seeds(claim, seeds))]
-            for _ in range(_MOST_ROUNDS):
+            for number in range(_MOST_ROUNDS):
                 if not planned:
                     break
-                await self._run(planned, at_once, sandbox)
+                await self._run(planned, at_once, sandbox, is_again=number > 0)
                 planned = [
                     one
                     for claim in self._claims
@@ -83,12 +83,16 @@ class ClaimRuns:
             planned.append(_Planned(claim, seed, tried[seed]))
         return planned
 
-    async def _run(self, planned: Sequence["_Planned"], at_once: int | None, sandbox: CommandSandbox) -> None:
+    async def _run(
+        self, planned: Sequence["_Planned"], at_once: int | None, sandbox: CommandSandbox, *, is_again: bool
+    ) -> None:
         of_run: dict[tuple[str, int], list[_Planned]] = defaultdict(list)
         for one in planned:
             of_run[one.line, one.number].append(one)
         runs = {key: self._shared(those[0]) for key, those in of_run.items()}
-        self._notify(f"{counted(len(runs), 'run')} of {counted(len({line for line, _ in runs}), 'command')}")
+        commands = counted(len({line for line, _ in runs}), "command")
+        why = " again, since numbers are not the paper's" if is_again else ""
+        self._notify(f"{counted(len(runs), 'run')} of {commands}{why}")
         ends = await self._campaigns.outcomes(list(runs.values()), at_once=at_once)
         for key, those in of_run.items():
             for one, found in zip(those, await self._numbers(those, ends[runs[key].key], sandbox), strict=True):

@@ -191,7 +191,10 @@ class Journey:
                 "(docs/reproduction.md has the keys)"
             )
         if self._options.model is None and not is_prepared(claims):
-            self._say("prepare: no model is asked, so claims without a command are not run")
+            self._say(
+                "prepare: no model is asked, so claims without a command are not run; write commands into "
+                f"{self.folder.claims_file}"
+            )
 
     async def _check(self) -> CheckReport:
         check = await self._parts.check(self.folder.path, self._options.checking, self._say)

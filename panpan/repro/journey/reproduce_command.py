@@ -11,7 +11,7 @@ import click
 from panpan.cli_kit.failures import json_line
 from panpan.repro.checking.check import CheckOptions
 from panpan.repro.checking.check_command import DEVIATES, say_aside, screen_columns
-from panpan.repro.checking.check_table import claimed_text, measured_text, table_lines
+from panpan.repro.checking.check_table import claimed_text, measured_text, reason_lines, table_lines
 from panpan.repro.journey.journey import Journey, JourneyEnd, JourneyOptions
 from panpan.repro.journey.model_runs import ModelOptions
 from panpan.repro.journey.parts import OwnParts
@@ -69,9 +69,10 @@ def _lines(end: JourneyEnd) -> list[str]:
         for one in end.report.check.judgements
     ]
     lines = table_lines(("verdict", "claim", "the paper says", "measured"), rows, screen_columns())
+    reasons = [*reason_lines(end.report.check.judgements, screen_columns(), label_of)]
     places = [f"report: {end.folder.path / 'report.html'}"]
     places += [f"kit: {end.kit}"] if end.kit is not None else []
-    return [*lines, "", clean_line(end.report.conclusion), *map(clean_line, places)]
+    return [*lines, "", *reasons, *[""] * bool(reasons), clean_line(end.report.conclusion), *map(clean_line, places)]
 
 
 def _facts(end: JourneyEnd) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from panpan.repro.checking.planning import further_seeds
 
 from panpan.receipts.receipt import FileDigest
+from panpan.repro.checking.claim_runs import further_seeds
 from panpan.repro.checking.judging import Obstacle, judge_all, obstacle_of
 from panpan.repro.checking.results import ClaimRun, DataCheck
 from panpan.repro.claims.claim import Claim, Verdict

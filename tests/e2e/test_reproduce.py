@@ -27,7 +27,7 @@ from tests.repro.toy_papers import (
 )
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reproduction.md").read_text(encoding="utf-8")
-(EXAMPLE,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+EXAMPLE, *_ = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 """The end of the example in the documentation."""
 
 

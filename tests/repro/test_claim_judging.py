@@ -148,7 +148,7 @@ def test_claim_with_an_obstacle_is_never_judged_by_runs(case: tuple[Claim, list[
     assert (found.verdict, found.reason, found.measured) == ("not run", "it needs 4 GPUs; there are none", ())
 
 
-def test_same_number_in_runs_that_differ_otherwise_is_repeated_more() -> None:
+def test_same_number_in_runs_that_differ_is_repeated_more() -> None:
     """Two runs of what is not deterministic may give the same number by chance."""
     claim = claim_of("9", extract={"json": "m.json"})
 

@@ -272,7 +272,7 @@ async def test_needed_file_is_there_by_a_link(paper: CheckedPaper) -> None:
 async def test_reproduction_folder_checks_its_source(paper: CheckedPaper) -> None:
     folder = paper.folder.with_name("toys-reproduction")
     folder.mkdir()
-    (folder / "state.json").write_text("{}")
+    (folder / "state.json").write_text('{"what": "panpan reproduction"}')
     (folder / "source").symlink_to(paper.folder)
     paper.claim(claim("a", "2.0"))
     (paper.folder / "claims.toml").rename(folder / "claims.toml")

@@ -119,7 +119,7 @@ def test_word_of_an_author_counts_only_in_their_repository(tmp_path: Path) -> No
     assert [confirmed_in(folder)(one) for one in (claim, other)] == [True, False]
 
     (folder / "source").mkdir()
-    (folder / "state.json").touch()
+    (folder / "state.json").write_text('{"what": "panpan reproduction"}')
     assert not confirmed_in(folder)(claim)
     Confirmations(folder, tmp_path / "home").keep([claim])
     assert confirmed_in(folder)(claim)

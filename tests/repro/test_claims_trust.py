@@ -7,6 +7,7 @@ import pytest
 from panpan.errors import ConfigError
 from panpan.repro.claims.claims_file import load_claims
 from panpan.repro.claims.claims_trust import keep_trust, require_trust
+from panpan.repro.claims.places import is_reproduction, source_of
 
 CLAIMS = """\
 [environment]
@@ -52,6 +53,28 @@ async def test_question_shows_all_that_runs_and_asks_once(tmp_path: Path) -> Non
         "  command, in the sandbox: python run.py <U+202E>\n"
         "Do you trust these claims?"
     )
+
+
+async def test_question_names_files_that_a_link_brings_in(tmp_path: Path) -> None:
+    """A folder that looks like a reproduction may come from a stranger, with a link to the user's files."""
+    folder, letters = tmp_path / "paper-reproduction", tmp_path / "letters"
+    folder.mkdir()
+    letters.mkdir()
+    (folder / "claims.toml").write_text(CLAIMS)
+    (folder / "state.json").write_text('{"what": "panpan reproduction"}')
+    (folder / "source").symlink_to(letters)
+    asked = Asked(True)
+    await require_trust(load_claims(folder), tmp_path / "home", ask=asked)
+
+    assert "\n  on copies of the files of /" in asked.questions[0]
+    assert "letters\nDo you trust" in asked.questions[0]
+
+
+def test_project_with_files_of_these_names_is_no_reproduction(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "state.json").write_text('{"epoch": 3}')
+
+    assert (is_reproduction(tmp_path), source_of(tmp_path)) == (False, tmp_path)
 
 
 async def test_changed_claims_are_asked_about_again(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_next_command_is_named_but_not_within_a_reproduction(place: Place, capsy
     place.confirm("All", "Yes, confirm these 2 claims")
     assert capsys.readouterr().out == "all claims that can run are confirmed; check them with panpan repro check\n"
 
-    (place.folder / "state.json").write_text("{}")
+    (place.folder / "state.json").write_text('{"what": "panpan reproduction"}')
     (place.folder / "source").mkdir()
     place.file.write_text(CLAIMS.replace("train.py", "other.py"))
     place.confirm("Yes")

@@ -25,6 +25,7 @@ from panpan.repro.checking.source_files import SourceFiles, look_at_source
 from panpan.repro.claims.claim import Claim, Claims, Data
 from panpan.repro.claims.claims_file import load_claims
 from panpan.repro.claims.confirmations import Confirmations
+from panpan.repro.claims.places import is_reproduction, source_of
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import clean_line
@@ -127,11 +128,6 @@ def results_folder(folder: Path) -> Path:
     return folder if is_reproduction(folder) else folder / RESULTS_FOLDER
 
 
-def is_reproduction(folder: Path) -> bool:
-    """True for the folder of a reproduction, whose claims are the user's or a model's and no author's."""
-    return (folder / "state.json").is_file() and (folder / "source").is_dir()
-
-
 def last_check(folder: Path) -> CheckReport | None:
     """Return the last check of a folder; None if there was none.
 
@@ -161,7 +157,7 @@ def _places(folder: Path, options: CheckOptions) -> _Places:
         ConfigError: The folder of the results would lie elsewhere.
         OutputError: It cannot be made.
     """
-    source = canonical_path(folder / "source") if is_reproduction(folder) else folder
+    source = source_of(folder)
     wanted = options.results or results_folder(folder)
     results = canonical_path(wanted)
     if options.results is None and not is_below(results, folder):

@@ -14,13 +14,14 @@ from panpan.cli_kit.failures import json_line
 from panpan.cli_kit.questions import ask_yes_or_no
 from panpan.config.locations import panpan_home
 from panpan.errors import AnswerNeededError
-from panpan.repro.checking.check import CheckOptions, check, is_reproduction, last_check
+from panpan.repro.checking.check import CheckOptions, check, last_check
 from panpan.repro.checking.check_table import MAX_COLUMNS, check_lines, claim_lines
 from panpan.repro.checking.results import CheckReport
 from panpan.repro.claims.claim import Claim, Claims
 from panpan.repro.claims.claims_file import load_claims
 from panpan.repro.claims.claims_trust import require_trust
 from panpan.repro.claims.confirmations import Confirmations
+from panpan.repro.claims.places import is_reproduction
 from panpan.system.text.terminal_text import clean_line
 
 DEVIATES = 1

@@ -11,8 +11,10 @@ from anyio import to_thread
 from panpan.config.file_trust import Ask, TrustQuestion, lines_about, problem_of, trust_text
 from panpan.config.keys import shown
 from panpan.config.trust import Trusted, TrustStore
-from panpan.repro.claims.claim import Claim, Claims
+from panpan.repro.claims.claim import Claim
 from panpan.repro.claims.claims_file import NAME, ClaimsFile
+from panpan.repro.claims.places import source_of
+from panpan.system.files.canonical import is_below
 
 
 def keep_trust(file: ClaimsFile, home: Path, *, is_trusted: bool) -> None:
@@ -49,7 +51,7 @@ async def require_trust(
     Raises:
         ConfigError: It is not trusted, or the answer cannot be kept; the error says what to do.
     """
-    runs = list(_runs(file.claims, has_seen))
+    runs = list(_runs(file, has_seen))
     if trusts or not runs:
         return
     state = await to_thread.run_sync(TrustStore(home).state, file.files)
@@ -65,8 +67,9 @@ async def require_trust(
     await question.require_yes(ask)
 
 
-def _runs(claims: Claims, has_seen: Callable[[Claim], bool]) -> Iterator[str]:
+def _runs(file: ClaimsFile, has_seen: Callable[[Claim], bool]) -> Iterator[str]:
     """Yield what runs and the user has not seen yet, each command once."""
+    claims, folder = file.claims, file.path.parent
     runnable = [claim for claim in claims.claim if claim.command]
     if not runnable:
         return
@@ -74,5 +77,8 @@ def _runs(claims: Claims, has_seen: Callable[[Claim], bool]) -> Iterator[str]:
         yield f"{claims.environment.kind}: makes the environment of the project, with the network"
     if claims.environment.setup is not None:
         yield f"setup, with the network: {claims.environment.setup}"
-    for command, network in sorted({(one.command, one.needs.network) for one in runnable if not has_seen(one)}):
+    unseen = {(one.command, one.needs.network) for one in runnable if not has_seen(one)}
+    for command, network in sorted(unseen):
         yield f"command{' with the network' if network else ''}, in the sandbox: {command}"
+    if unseen and not is_below(source := source_of(folder), folder):  # the link may have come with the folder
+        yield f"on copies of the files of {source}"

@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from panpan.errors import ConfigError
+from panpan.repro.claims.places import has_begun
 from panpan.system.git.fetching import GitAddress, git_address
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
@@ -12,11 +13,6 @@ from panpan.types.pattern import compile_late
 PAPER_SUFFIXES = (".pdf", ".html", ".htm", ".md", ".tex")
 """Ends of the names of papers that can be read."""
 SUFFIX = "-reproduction"
-STATE_FILE = "state.json"
-"""File by which a folder is known as one that a reproduction has begun in."""
-STATE_MARK = "panpan reproduction"
-"""Words in the head of that file, since projects may have a file of the same name."""
-_HEAD_CHARS = 200
 _ARXIV = ("arxiv.org", "www.arxiv.org", "export.arxiv.org")
 _ARXIV_ID = compile_late(r"(?i)arxiv:(?P<id>\d{4}\.\d{4,5}(?:v\d+)?|[a-z-]+(?:\.[a-z]{2})?/\d{7}(?:v\d+)?)")
 _UNUSUAL = compile_late(r"[^\w.-]+")
@@ -60,7 +56,7 @@ def read_given(text: str, cwd: Path) -> Given:
     """
     path = cwd / Path(text).expanduser()
     if text and path.is_dir():
-        return Given("begun" if _is_begun(path) else "folder", text, path.resolve())
+        return Given("begun" if has_begun(path) else "folder", text, path.resolve())
     if text and path.is_file():
         return read_paper(text, cwd)
     if _ARXIV_ID.fullmatch(text) or (text.startswith(("https://", "http://")) and _is_paper(text)):
@@ -101,14 +97,6 @@ def read_repository(text: str, cwd: Path) -> Given:
     if found.kind not in ("repository", "folder"):
         raise ConfigError(f"--repo {text} names no repository; give a folder or the address of a git repository")
     return found
-
-
-def _is_begun(folder: Path) -> bool:
-    try:
-        with (folder / STATE_FILE).open(encoding="utf-8", errors="replace") as file:
-            return STATE_MARK in file.read(_HEAD_CHARS)
-    except OSError:
-        return False
 
 
 def _is_paper(url: str) -> bool:

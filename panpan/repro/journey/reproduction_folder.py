@@ -27,7 +27,8 @@ from panpan.batch.store.folder import write_whole
 from panpan.batch.store.records import Needs
 from panpan.errors import ConfigError, ToolError
 from panpan.receipts.receipt import utc_now
-from panpan.repro.journey.given import PAPER_SUFFIXES, STATE_FILE, STATE_MARK
+from panpan.repro.claims.places import STATE_FILE, STATE_MARK
+from panpan.repro.journey.given import PAPER_SUFFIXES
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
 

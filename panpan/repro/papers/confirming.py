@@ -16,7 +16,6 @@ from anyio import to_thread
 from panpan.cli_kit.questions import TerminalQuestions
 from panpan.config.locations import panpan_home
 from panpan.errors import AnswerNeededError, ConfigError
-from panpan.repro.checking.check import is_reproduction
 from panpan.repro.checking.judging import obstacle_of
 from panpan.repro.claims.claim import Claim, Claims
 from panpan.repro.claims.claims_file import (
@@ -29,6 +28,7 @@ from panpan.repro.claims.claims_file import (
     without_claims,
 )
 from panpan.repro.claims.confirmations import Confirmations
+from panpan.repro.claims.places import is_reproduction
 from panpan.repro.papers.claim_words import claim_lines
 from panpan.session.command import Option
 from panpan.system.text.terminal_text import counted

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from panpan.repro.checking.data_files import Limits, check_data, identity_of, not_whole
+from panpan.repro.checking.data_files import Limits, check_data, identity_of, led_outside, not_whole
 from panpan.repro.checking.results import DataCheck
 from panpan.repro.claims.claim import Data
 
@@ -148,6 +148,18 @@ def test_identity_follows_data_that_is_not_read_whole(files: Files, path: str) -
         file.seek(700_001 if path != "data" else 0)
         file.write(b"1")
     assert identity() != before
+
+
+def test_data_behind_a_link_out_of_the_repository_is_told(files: Files, tmp_path: Path) -> None:
+    inner = Files(tmp_path / "paper")
+    inner.put("own.csv")
+    files.put("letters/a.txt")
+    (inner.folder / "data").symlink_to("../letters")
+
+    assert led_outside(inner.check("own.csv"), inner.folder) == ""
+    assert led_outside(inner.check("gone"), inner.folder) == ""
+    said = led_outside(inner.check("data"), inner.folder)
+    assert said == f"data leads to {files.folder / 'letters'}; the results name the files there"
 
 
 def test_damaged_cache_counts_for_nothing(files: Files) -> None:

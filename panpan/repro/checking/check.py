@@ -16,7 +16,7 @@ from panpan.errors import ConfigError, OutputError, ToolError
 from panpan.receipts.receipt import utc_now
 from panpan.repro.checking.check_campaign import CheckCampaigns
 from panpan.repro.checking.claim_runs import ClaimRuns
-from panpan.repro.checking.data_files import check_data, identity_of, not_whole
+from panpan.repro.checking.data_files import check_data, identity_of, led_outside, not_whole
 from panpan.repro.checking.judging import Obstacle, judge_all, obstacle_of
 from panpan.repro.checking.needs import Here, elsewhere, this_machine
 from panpan.repro.checking.results import CheckReport
@@ -90,7 +90,8 @@ async def check(folder: Path, options: CheckOptions, *, notify: Callable[[str], 
     cache = places.results / "data-digests.json"
     data = await to_thread.run_sync(check_data, used, source.folder, cache)
     stated = tuple(data[: len(claims.data)])
-    for told in filter(None, map(not_whole, stated)):
+    outside = await to_thread.run_sync(lambda: [led_outside(one, source.folder) for one in data])
+    for told in filter(None, [*outside, *map(not_whole, stated)]):
         notify(told)
     here = await _here(options.on, places.results, env)
     confirms = options.confirms or Confirmations(folder, panpan_home(env, folder)).confirms

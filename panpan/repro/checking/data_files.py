@@ -17,7 +17,7 @@ from panpan.receipts.digests import PARTS_BYTES, WHOLE_BYTES, FileDigests
 from panpan.receipts.receipt import FileDigest
 from panpan.repro.checking.results import DataCheck
 from panpan.repro.claims.claim import Data
-from panpan.system.files.canonical import canonical_path
+from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.folder_tree import walk
 from panpan.system.text.terminal_text import clean_line, size_text
 from panpan.types.dataclass import dataclass
@@ -97,6 +97,14 @@ def not_whole(check: DataCheck) -> str:
     if found.how == "parts":
         return f"{name} ({size}) is not read whole; its checksum is of its size and parts"
     return f"{name} ({size}) has no checksum: it is {found.how}"
+
+
+def led_outside(check: DataCheck, source: Path) -> str:
+    """Return a sentence if data lies outside of the repository, by a link that may have come with it; else empty."""
+    place = canonical_path(source / check.path)
+    if check.found is None or is_below(place, source):
+        return ""
+    return f"{clean_line(check.path)} leads to {clean_line(str(place))}; the results name the files there"
 
 
 class _Reader:

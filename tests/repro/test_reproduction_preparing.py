@@ -133,7 +133,7 @@ def with_a_mistake(request: RecordedRequest) -> Reply:
 
 def simply_asked(request: RecordedRequest) -> str:
     """Return the claim that a simple question is about; empty if a request is none."""
-    found = re.search(r'states the number of \\"(.*?)\\"', json.dumps(request.messages[0]))
+    found = re.search(r'prints the number of \\"(.*?)\\"', json.dumps(request.messages[0]))
     return found[1] if found else ""
 
 
@@ -324,3 +324,12 @@ async def test_small_model_is_asked_about_each_number_alone(tmp_path: Path) -> N
     assert re.search(trimmed.extract.output or "", "trimmed mean: 3.50\n")[1] == "3.50"  # type: ignore[index]
     assert bootstrap.command == ""
     assert (again, len(server.requests)) == (claims, requests)
+
+
+@pytest.mark.parametrize(("model", "is_small"), [("local", True), (None, False)])
+async def test_embedded_model_counts_as_small(tmp_path: Path, model: str | None, is_small: bool) -> None:
+    with serving([]) as server:
+        place = Place(tmp_path, server)
+        runs = ModelRuns(place.folder, JourneyState(), ModelOptions(model=model), place.env, place.said.append)
+
+        assert await runs.is_small() == is_small

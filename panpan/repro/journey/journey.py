@@ -261,8 +261,7 @@ def _make(folder: Path) -> None:
 
 
 def _told(state: JourneyState, check: CheckReport, *, is_confirmed: bool) -> Told:
-    prepare, explained = state.work.get("prepare"), state.work.get("explain")
-    works = [work for work in (prepare, explained) if work is not None]
+    prepare, works = state.work.get("prepare"), state.work.values()
     costs = [work.usd for work in works]
     return Told(
         paper=state.paper,

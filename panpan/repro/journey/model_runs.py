@@ -19,8 +19,10 @@ from panpan.batch.faces.following import called_in
 from panpan.batch.store.records import Needs
 from panpan.batch.store.wording import shortened
 from panpan.config.locations import Locations
+from panpan.config.sources import load_settings
 from panpan.errors import AnswerNeededError, BudgetError, ConfigError, PanpanError
 from panpan.integrations.headless import headless_command, lines_of
+from panpan.models.factory import resolve_from
 from panpan.repro.journey.reproduction_folder import JourneyState, ModelWork, ReproductionFolder
 from panpan.session.stored.finding import log_of_id
 from panpan.session.stored.progress import SessionProgress, progress_of
@@ -80,6 +82,21 @@ class ModelRuns:
         """Return the work at a step if it is about the same."""
         found = self.state.work.get(step)
         return found if found is not None and found.about == about else None
+
+    async def is_small(self) -> bool:
+        """True if the model is too small for work with many tools and long messages, as the embedded one is."""
+        return await to_thread.run_sync(self._is_small)
+
+    def _is_small(self) -> bool:
+        from panpan.app import kinds_of  # imports every capability
+
+        locations = Locations.find(self._workspace, self._env)
+        overrides = {} if self._options.model is None else {"model": self._options.model}
+        try:
+            loaded = load_settings(self._workspace, self._env, overrides, locations)
+            return resolve_from(loaded, self._env, kinds=kinds_of(loaded, locations)).profile.fits_window
+        except PanpanError:  # a run will say it
+            return False
 
     async def ask(self, step: str, about: str, message: str, flags: Sequence[str] = ()) -> str:
         """Bring a step's session to the answer to a message, and return the answer.

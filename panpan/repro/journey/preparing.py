@@ -56,6 +56,23 @@ async def prepare(folder: ReproductionFolder, runs: ModelRuns, say: Callable[[st
     before = await to_thread.run_sync(load_claims, folder.path)
     if is_prepared(before.claims):
         return
+    if await runs.is_small():
+        result = await _simply(folder, runs, Merged(before.claims), say)
+    else:
+        result = await _by_its_draft(folder, runs, before, say)
+        if len(result.incomplete) == sum(map(has_number, result.claims.claim)):
+            result = await _simply(folder, runs, result, say)
+    for refused in result.refused:
+        say(f"prepare: not taken from the model: {refused}")
+    await to_thread.run_sync(_write_merged, before, result.claims)
+    total = sum(map(has_number, result.claims.claim))
+    say(f"prepare: {total - len(result.incomplete)} of {total} numbers have what a run needs")
+
+
+async def _by_its_draft(
+    folder: ReproductionFolder, runs: ModelRuns, before: ClaimsFile, say: Callable[[str], None]
+) -> Merged:
+    """Let the model work in the repository and edit its draft, and return what counts of it."""
     about = digest_of(before.claims)
     work = runs.work("prepare", about)
     flags = ("--add-dir", str(folder.draft))
@@ -65,21 +82,14 @@ async def prepare(folder: ReproductionFolder, runs: ModelRuns, say: Callable[[st
         say("prepare: the model looks for the commands of the claims")
         message = work.prompts[0] if work is not None and work.prompts else _task(folder, before.claims)
         await runs.ask("prepare", about, message, flags)
-    result = await _usable_draft(folder, runs, about, before.claims, flags)
-    if len(result.incomplete) == sum(map(has_number, result.claims.claim)):
-        result = await _simply(folder, runs, result, say)
-    for refused in result.refused:
-        say(f"prepare: not taken from the model: {refused}")
-    await to_thread.run_sync(_write_merged, before, result.claims)
-    total = sum(map(has_number, result.claims.claim))
-    say(f"prepare: {total - len(result.incomplete)} of {total} numbers have what a run needs")
+    return await _usable_draft(folder, runs, about, before.claims, flags)
 
 
 async def _simply(folder: ReproductionFolder, runs: ModelRuns, result: Merged, say: Callable[[str], None]) -> Merged:
     """Ask about each claim alone, since a small model may manage that."""
     if not result.incomplete:
         return result
-    say("prepare: the model completed nothing, so it is asked about each number alone")
+    say("prepare: the model is asked about each number alone")
     answers = {claim.id: claim for claim in await ask_simply(folder, runs, result.incomplete, say)}
     draft = result.claims.model_copy(
         update={"claim": tuple(answers.get(claim.id, claim) for claim in result.claims.claim)}

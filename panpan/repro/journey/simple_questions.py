@@ -1,43 +1,42 @@
-"""Simple questions about claims, for a model that completed none: one claim, no tools, two words to fill in.
+"""Simple questions about claims, for small models: one claim, no tools, and one of the places that a repository has.
 
-The rule: an answer is a draft like any other, and counts as little.
+The rule: the model chooses, and invents nothing. An answer that is none of the places, that names another row, or that
+leaves open if the number is a percentage leaves the claim as it was, so that it is not run. So do answers that give two
+numbers of the paper the same place. What is taken is a draft like any other, and counts as little.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from importlib.resources import files
-from pathlib import Path
+from itertools import groupby
 from typing import Any
 
 from anyio import to_thread
 
-from panpan.errors import AnswerNeededError, BudgetError, ConfigError, OutputError, PanpanError, ToolError
+from panpan.errors import AnswerNeededError, BudgetError, ConfigError, OutputError, PanpanError
 from panpan.repro.claims.claim import Claim, Extract
+from panpan.repro.claims.written_number import read_number
 from panpan.repro.journey.model_runs import ModelRuns
+from panpan.repro.journey.printed_numbers import Place, printed_numbers
 from panpan.repro.journey.report import label_of
 from panpan.repro.journey.repository_files import names_in
 from panpan.repro.journey.reproduction_folder import ReproductionFolder
 from panpan.system.files.canonical import canonical_path
-from panpan.system.files.read_file import read_regular_file
-from panpan.system.text.terminal_text import clean_for_terminal
 
 MAX_QUESTIONS = 20
-_MAX_NAMES = 60
-_MAX_FILES = 3
-_MAX_CHARS = 3_000
-"""Most characters of one file in a question."""
-_MAX_BYTES = 1_000_000
-_SOURCES = (".py", ".sh", ".r", ".jl", ".m")
 _NUMBER = r"\s*[:=]?\s*(-?[0-9][0-9.,]*(?:e-?[0-9]+)?)"
 _ENDING = re.compile(r"[\s:=]*(?:[-+]?[0-9][0-9.,]*%?|\{[^{}]*\})?[\s:=]*$")
 _SEED = re.compile(r"(--?seed[= ]|\bseed=)(\d+)")
+_WORD = re.compile(r"\w+")
 _SCHEMA = {
     "type": "object",
     "properties": {"command": {"type": "string"}, "before": {"type": "string"}},
     "required": ["command", "before"],
 }
+_FLAGS = ("--tools", "", "--json-schema", json.dumps(_SCHEMA))
 
 
 async def ask_simply(
@@ -51,62 +50,93 @@ async def ask_simply(
         ConfigError: There is no model.
         OutputError: The folder cannot be written.
     """
-    known = await _repository(canonical_path(folder.source))
-    text = (files("panpan.repro.journey") / "simple_question.md").read_text(encoding="utf-8")
-    flags = ("--tools", "", "--json-schema", json.dumps(_SCHEMA))
-    completed = []
-    asked = claims[:MAX_QUESTIONS]
+    places = await _places(folder)
+    chosen: dict[str, Place] = {}
+    named = [claim for claim in claims if claim.row or claim.column]
+    asked = named[:MAX_QUESTIONS] if places else []
     for number, claim in enumerate(asked, 1):
         say(f"prepare: asks about {label_of(claim)} ({number} of {len(asked)})")
-        about = sha256(f"{claim.id} {label_of(claim)}".encode()).hexdigest()[:16]
-        message = text.replace("{repository}", known).replace("{claim}", label_of(claim))
+        message = _question(claim, places)
+        about = sha256(message.encode()).hexdigest()[:16]
         try:
-            answer = await runs.ask(f"ask-{about}", about, message, flags)
+            answer = await runs.ask(f"ask-{about}", about, message, _FLAGS)
         except (AnswerNeededError, BudgetError, ConfigError, OutputError):
             raise
         except PanpanError:  # it gave no JSON
             continue
-        completed.append(_with_answer(claim, answer))
-    return completed
+        place = chosen_place(claim, answer, places)
+        if place is not None:
+            chosen[claim.id] = place
+    return completed_claims([(claim, chosen[claim.id]) for claim in claims if claim.id in chosen])
 
 
-def _with_answer(claim: Claim, answer: str) -> Claim:
-    """Return a claim with the command and the text before the number that an answer names."""
+def chosen_place(claim: Claim, answer: str, places: Sequence[Place]) -> Place | None:
+    """Return the place that an answer names; None if it is none, or not that of the claim for all that can be seen."""
     try:
         found: Any = json.loads(answer)
-        command, before = str(found["command"]).strip(), _before(str(found["before"]))
+        command, before = str(found["command"]), _ENDING.sub("", str(found["before"]).strip())
     except (ValueError, KeyError, TypeError, RecursionError):
-        return claim
-    is_of_row = all(word in before.lower() for word in claim.row.lower().split())  # or it names another number
-    if not command or not before or not is_of_row or "\n" in command:
-        return claim
-    seed = _SEED.search(command)
+        return None
+    wanted = (" ".join(command.split()), before)
+    place = next((one for one in places if (" ".join(one.command.split()), one.text) == wanted), None)
+    if place is None or not _is_same_scale(claim, place) or _is_end_of_another(place, places):
+        return None
+    row = _WORD.findall(claim.row.lower())
+    label = {*row, *_WORD.findall(claim.column.lower())}
+    names_row = all(word in place.words for word in row)
+    return place if names_row and _fit(label, place) == max(_fit(label, one) for one in places) > 0 else None
+
+
+def _is_end_of_another(place: Place, places: Sequence[Place]) -> bool:
+    """True if its text is found within the text of another number of the same command."""
+    others = [one.text for one in places if one.command == place.command and one.text != place.text]
+    return any(text.endswith(place.text) for text in others)
+
+
+def _fit(label: set[str], place: Place) -> int:
+    return sum(word in place.words for word in label)
+
+
+def _is_same_scale(claim: Claim, place: Place) -> bool:
+    """True unless one of the numbers may be percent and the other one a fraction."""
+    number = read_number(claim.value)
+    if number is None:
+        return False
+    if place.is_percent:
+        return claim.unit == "%" or abs(number.value) > 1
+    return claim.unit != "%"
+
+
+def completed_claims(chosen: Sequence[tuple[Claim, Place]]) -> Sequence[Claim]:
+    """Return the completed claims; of those with different values at one place none is right for sure."""
+    values = defaultdict(set)
+    for claim, place in chosen:
+        values[place].add(claim.value)
+    return [_completed(claim, place) for claim, place in chosen if len(values[place]) == 1]
+
+
+def _completed(claim: Claim, place: Place) -> Claim:
+    seed = _SEED.search(place.command)
     given: dict[str, object] = {
-        "command": _SEED.sub(r"\1{seed}", command),
-        "extract": Extract(output=re.escape(before[:200]) + _NUMBER),
+        "command": _SEED.sub(r"\1{seed}", place.command),
+        "extract": Extract(output=re.escape(place.text) + _NUMBER),
         "seed": int(seed[2]) if seed else claim.seed,
     }
     return Claim.model_validate({**dict(claim), **given})
 
 
-def _before(text: str) -> str:
-    """Return the text before a number, which small models write with the number itself."""
-    return _ENDING.sub("", text.strip())
+def _question(claim: Claim, places: Sequence[Place]) -> str:
+    """Return the message; it shows a zero for each number, so that none is chosen because it fits."""
+    text = (files("panpan.repro.journey") / "simple_question.md").read_text(encoding="utf-8")
+    blocks = [
+        "\n".join([f"$ {command}", *(f"{place.text}: 0.0" for place in printed)])
+        for command, printed in groupby(places, key=lambda place: place.command)
+    ]
+    name = f'"{claim.row}" ({claim.column})' if claim.row and claim.column else f'"{claim.row or claim.column}"'
+    return text.replace("{places}", "\n\n".join(blocks)).replace("{claim}", name)
 
 
-async def _repository(top: Path) -> str:
-    """Return what a model without tools has to know of a repository."""
+async def _places(folder: ReproductionFolder) -> Sequence[Place]:
+    top = canonical_path(folder.source)
     names = await names_in(top)
-    return "" if names is None else await to_thread.run_sync(lambda: "\n\n".join(_told(top, names)))
-
-
-def _told(top: Path, names: Sequence[str]) -> Iterator[str]:
-    yield f"Files: {', '.join(names[:_MAX_NAMES])}"
-    readmes = [name for name in names if name.lower().startswith("readme")]
-    sources = [name for name in names if name.lower().endswith(_SOURCES)]
-    for name in (*readmes[:1], *sorted(sources, key=lambda name: (name.count("/"), name))[:_MAX_FILES]):
-        try:
-            data = read_regular_file(top / name, max_bytes=_MAX_BYTES)
-        except ToolError:
-            continue
-        yield f"{name}:\n{clean_for_terminal(data.decode(errors='replace'))[:_MAX_CHARS]}"
+    return () if names is None else await to_thread.run_sync(printed_numbers, top, names)

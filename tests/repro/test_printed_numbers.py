@@ -57,10 +57,13 @@ def test_scripts_run_if_a_readme_names_no_command(tmp_path: Path) -> None:
     assert found == [Place("python3 run.py", "mean", is_percent=False)]
 
 
-def test_place_that_names_row_and_column_is_taken() -> None:
+@pytest.mark.parametrize(
+    "text", ["majority recall", "majority recall: 0.0", "majority accuracy: 0.0\nmajority recall: 0.0"]
+)
+def test_place_that_names_row_and_column_is_taken(text: str) -> None:
     one = claim("majority", "recall", "83.1", "%")
 
-    assert chosen_place(one, answer("majority recall: 0.0"), PLACES) == PLACES[1]
+    assert chosen_place(one, answer(text), PLACES) == PLACES[1]
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,11 @@ def chosen_place(claim: Claim, answer: str, places: Sequence[Place]) -> Place | 
     """Return the place that an answer names; None if it is none, or not that of the claim for all that can be seen."""
     try:
         found: Any = json.loads(answer)
-        command, before = str(found["command"]), _ENDING.sub("", str(found["before"]).strip())
+        command, before = str(found["command"]), str(found["before"]).strip()
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    wanted = (" ".join(command.split()), before)
+    last = before.rpartition("\n")[2].strip()  # small models repeat all lines up to the number
+    wanted = (" ".join(command.split()), _ENDING.sub("", last))
     place = next((one for one in places if (" ".join(one.command.split()), one.text) == wanted), None)
     if place is None or not _is_same_scale(claim, place) or _is_end_of_another(place, places):
         return None

@@ -1,6 +1,6 @@
 """A toy paper with a planted fault, reproduced with the embedded model, which chooses the places of its numbers.
 
-A place that so small a model does not find leaves its claim not run, which is a right end, too; a wrong verdict is none.
+A place that so small a model does not find leaves its claim not run, which is a right end, too. A wrong verdict is not.
 The model is never fetched here, since it is 1.1 GB.
 """
 

@@ -58,7 +58,7 @@ def test_scripts_run_if_a_readme_names_no_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["majority recall", "majority recall: 0.0", "majority accuracy: 0.0\nmajority recall: 0.0"]
+    "text", ["majority recall", "majority recall: 0.0", "majority accuracy: 0\nmajority recall: 0"]
 )
 def test_place_that_names_row_and_column_is_taken(text: str) -> None:
     one = claim("majority", "recall", "83.1", "%")

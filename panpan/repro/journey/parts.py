@@ -1,6 +1,6 @@
 """Parts of the journey that other packages do. Tests give their own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -12,11 +12,12 @@ from panpan.config.locations import panpan_home
 from panpan.errors import AnswerNeededError
 from panpan.repro.checking.check import CheckOptions, check
 from panpan.repro.checking.results import CheckReport
+from panpan.repro.claims.claim import Claim
 from panpan.repro.claims.claims_file import load_claims
 from panpan.repro.claims.claims_trust import require_trust
 from panpan.repro.claims.confirmations import Confirmations
 from panpan.repro.kit.kit_command import make_kit
-from panpan.repro.papers.confirming import confirm, waiting_claims
+from panpan.repro.papers.confirming import ask_about_claims, waiting_claims
 from panpan.repro.papers.extract_command import read_document, read_named_repositories
 from panpan.repro.papers.proposals import propose, proposed_text
 from panpan.repro.papers.repository_addresses import NamedRepositories
@@ -91,13 +92,17 @@ class OwnParts:
         """Ask about claims that wait."""
         confirmations = Confirmations(folder, panpan_home(env, folder))
         file = await to_thread.run_sync(load_claims, folder)
-        if waiting := await to_thread.run_sync(waiting_claims, file.claims, confirmations):
-            if not self._can_ask:
-                raise AnswerNeededError(
-                    f"{counted(len(waiting), 'claim')} of {file.path} wait{'s' * (len(waiting) == 1)} for you; on a "
-                    f"terminal, run: panpan repro confirm {folder}, or run them unconfirmed with --yes"
-                )
-            await confirm(folder, env=env, questions=TerminalQuestions())
+        waiting: Sequence[Claim] = await to_thread.run_sync(waiting_claims, file.claims, confirmations)
+        if waiting and self._can_ask:
+            waiting = await ask_about_claims(folder, env, TerminalQuestions())
+        if waiting:
+            asks = (
+                "the same command asks again" if self._can_ask else f"on a terminal, run: panpan repro confirm {folder}"
+            )
+            raise AnswerNeededError(
+                f"{counted(len(waiting), 'claim')} of {file.path} wait{'s' * (len(waiting) == 1)} for you; {asks}, or "
+                f"run {'it' if len(waiting) == 1 else 'them'} unconfirmed with --yes"
+            )
 
     async def require_trust(self, folder: Path, env: Mapping[str, str]) -> None:
         """Ask about a setup; `--yes` is about claims and does not answer this."""

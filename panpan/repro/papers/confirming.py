@@ -79,9 +79,7 @@ async def confirm(
     if questions is None and sys.stdin.isatty() and sys.stdout.isatty():
         questions = TerminalQuestions()
     if questions is not None:
-        await dialog.ask(questions, waiting)
-        file = await to_thread.run_sync(load_claims, folder)
-        waiting = waiting_claims(file.claims, dialog.confirmations)
+        waiting = await ask_about_claims(folder, env, questions)
     if waiting:
         raise AnswerNeededError(
             f"{counted(len(waiting), 'claim')} of {file.path} wait{'s' * (len(waiting) == 1)} for you; on a terminal, "
@@ -89,6 +87,25 @@ async def confirm(
         )
     check = "" if is_reproduction(folder) else "; check them with panpan repro check"  # panpan reproduce goes on itself
     click.echo(f"all claims that can run are confirmed{check}")
+
+
+async def ask_about_claims(folder: Path, env: Mapping[str, str], questions: Questions) -> tuple[Claim, ...]:
+    """Ask the user about the claims of a folder that could run, and return those that still wait.
+
+    Args:
+        folder: Folder with claims.toml, canonical.
+        env: The environment, for the panpan home and the editor.
+        questions: Asks the user.
+
+    Raises:
+        ConfigError: claims.toml is missing or wrong, or an answer cannot be kept.
+    """
+    dialog = _Dialog(folder, Confirmations(folder, panpan_home(env, folder)), env)
+    file = await to_thread.run_sync(load_claims, folder)
+    if waiting := waiting_claims(file.claims, dialog.confirmations):
+        await dialog.ask(questions, waiting)
+        file = await to_thread.run_sync(load_claims, folder)
+    return waiting_claims(file.claims, dialog.confirmations)
 
 
 def _nothing_to_do(claims: Claims) -> str:
@@ -143,7 +160,7 @@ class _Dialog:
             if claim is None:
                 return True  # it was renamed, or can no longer run
             title = "\n".join(
-                [f"({which})", *self._lines(claim), "", "Does the paper say so, and is the command right?"]
+                ["", f"({which})", *self._lines(claim), "", "Does the paper say so, and is the command right?"]
             )
             options = ["Yes, confirm it", "Edit it", "Remove it from claims.toml", "Leave it for later", "Stop here"]
             match await questions.choose(title, [Option(label) for label in options]):

@@ -135,6 +135,44 @@ def test_killed_reproduction_goes_on_in_the_same_session(panpan: Panpan) -> None
     assert len(panpan.session_files()) == 1
 
 
+def test_reproduction_killed_in_each_step_ends_as_any_other(panpan: Panpan) -> None:
+    source = toy_repository("robust-means", panpan.workspace)
+    folder, model = panpan.workspace / "robust-means-reproduction", ScriptedModel(fill_means)
+    command = ("reproduce", f"git+file://{source}", "--yes", "-f", "json")
+    steps = ("cloned", "claims:", "prepare: the model", "prepare: 3 of 3", "1 run of", "run-2: passed", "explain:")
+    with serving(model) as server:
+        panpan.use(server)
+        for step in steps:
+            killed_at_line(panpan, step, *command)
+        assert not (folder / "report.html").exists()
+        running = panpan.start(*command, is_installed=False)
+        wait_until((folder / "report.html").exists)  # it writes the kit now
+        os.killpg(running.pid, signal.SIGKILL)
+        finished(running)
+        done = panpan.run(*command)
+
+    assert done.code == 1, done.stderr
+    assert sorted(verdicts(done).values()) == ["deviates", "not run", "reproduced"]
+    assert judgement(done, "bootstrap mean")["measured"] == [3.499, 3.499]
+    assert EXPLANATION in (folder / "report.md").read_text().replace("\\", "")
+    assert (folder / "kit" / "reproduce.sh").is_file()
+    assert len(panpan.session_files()) == 2, "one to prepare, and one to explain"
+    assert [path.name for path in folder.iterdir() if "part" in path.name or "tmp" in path.name] == []
+
+
+def killed_at_line(panpan: Panpan, words: str, *args: str) -> None:
+    """Kill a run, and all of its processes, as soon as it says a line with words."""
+    running = panpan.start(*args, is_installed=False)
+    assert running.stderr is not None
+    said = b""
+    while words.encode() not in said:
+        line = running.stderr.readline()
+        assert line, f"it has not said {words!r} but {said!r}"
+        said += line
+    os.killpg(running.pid, signal.SIGKILL)
+    finished(running)
+
+
 def test_claims_without_a_command_do_not_run_without_a_model(panpan: Panpan) -> None:
     toy_repository("robust-means", panpan.workspace)
 

@@ -17,6 +17,7 @@ _STYLE = compile_late(
     r"|displaystyle|textstyle|left|right)\b\s*"
 )
 _COMMENT = compile_late(r"(?<!\\)%[^\n]*")
+_ESCAPE = compile_late(r"\\([_%#&~-])")
 _RULES = compile_late(
     r"\\(?:hline|toprule|midrule|bottomrule|addlinespace|specialrule|cmidrule|cline|Xhline)\b"
     r"(?:\([^()]*\))?(?:\[[^\]]*\])?(?:\{[^{}]*\})*"
@@ -44,6 +45,11 @@ def latex_tables(text: str) -> PaperTables:
     body = _COMMENT.sub("", text)
     title = next((plain_tex(found) for found in _arguments(body, "title")), "")
     return PaperTables(title=cut(title, MAX_CELL_CHARS), tables=named_tables(_grids(body)))
+
+
+def latex_text(text: str) -> str:
+    """Return the text of a file in LaTeX, with addresses as they are meant."""
+    return _ESCAPE.sub(r"\1", _COMMENT.sub("", text))
 
 
 def _grids(body: str) -> Iterator[tuple[str, str, Sequence[Sequence[GridCell]]]]:

@@ -1,4 +1,4 @@
-"""Tables of web pages and Markdown. A stranger wrote them: read in the sandboxed worker."""
+"""Tables of web pages and Markdown, and their text. A stranger wrote them: read in the sandboxed worker."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _TEXTS = ("p", "figcaption", "div", "li", "pre", "blockquote", "dd", "center")
-_DROPPED = ("script", "style", "template", "annotation", "annotation-xml", "noscript")
+_BREAKING = ("p", "div", "li", "h1", "h2", "h3", "h4", "h5", "h6", "br", "tr", "td", "th", "section", "article", "pre")
+"""Elements that stand on lines of their own."""
+_UNREAD = ("script", "style", "template", "noscript")
+_DROPPED = (*_UNREAD, "annotation", "annotation-xml")
 _MAX_SPAN = 200
 
 
@@ -138,3 +141,31 @@ def _text(element: "HtmlElement") -> str:
 def _span(cell: "HtmlElement", name: str) -> int:
     text = (cell.get(name) or "1").strip()
     return min(int(text), _MAX_SPAN) if text.isdecimal() and len(text) < 5 else 1
+
+
+def html_text(html: str) -> str:
+    """Return the text of a page, with the addresses of its links in it."""
+    from panpan.capabilities.web.page_tree import drop, drop_unseen, parse_html
+
+    tree = parse_html(html)
+    drop_unseen(tree)
+    drop(tree, _UNREAD)
+    for element in list(tree.iter("a")):
+        _write_link(element)
+    for element in tree.iter(*_BREAKING):
+        element.text = f"\n{element.text or ''}"
+        element.tail = f"\n{element.tail or ''}"
+    return str(tree.text_content())
+
+
+def _write_link(element: "HtmlElement") -> None:
+    """Write the address of a link in place of words that are a part of it, else after them."""
+    address = str(element.get("href") or "")
+    if not address.startswith(("https://", "http://")):
+        return
+    if "".join(element.text_content().split()) in address:
+        for child in list(element):
+            element.remove(child)
+        element.text = address
+    else:
+        element.tail = f" <{address}> {element.tail or ''}"

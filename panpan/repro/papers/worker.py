@@ -8,7 +8,6 @@ import json
 import sys
 
 from panpan.errors import ToolError
-from panpan.repro.papers.linked_text import html_text, latex_text
 from panpan.repro.papers.paper_table import PaperTables
 from panpan.repro.papers.repository_addresses import NamedRepositories, named_repositories
 
@@ -47,12 +46,14 @@ def read_repositories(kind: str, data: bytes, shown: str) -> NamedRepositories:
         from panpan.documents.read_links import text_with_links
 
         return named_repositories(text_with_links(data, shown))
+    from panpan.repro.papers import latex_tables, page_tables
+
     text = _text(data, shown)
     match kind:
         case "html":
-            return named_repositories(html_text(text))
+            return named_repositories(page_tables.html_text(text))
         case "latex":
-            return named_repositories(latex_text(text))
+            return named_repositories(latex_tables.latex_text(text))
         case _:
             return named_repositories(text)
 

@@ -19,7 +19,8 @@ from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
 NAME = "claims.toml"
-_MAX_BYTES = 4_000_000
+MAX_BYTES = 4_000_000
+"""Largest file."""
 _TABLE_HEAD = compile_late(r"\s*\[\[?\s*(?P<name>[^\[\]\s]+)\s*\]")
 
 
@@ -51,7 +52,7 @@ def load_claims(folder: Path) -> ClaimsFile:
         )
     try:
         path = canonical_path(path)
-        data = read_regular_file(path, max_bytes=_MAX_BYTES)
+        data = read_regular_file(path, max_bytes=MAX_BYTES)
     except (ToolError, OSError) as error:
         raise ConfigError(f"{NAME} cannot be read: {shown(error)}; change or remove the file") from error
     return ClaimsFile(path, data, parse_claims(data))

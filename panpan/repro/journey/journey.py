@@ -16,6 +16,7 @@ from panpan.batch.store.lease import Lease
 from panpan.errors import AnswerNeededError, ConfigError, OutputError, PanpanError, ToolError
 from panpan.repro.checking.check import CheckOptions
 from panpan.repro.checking.results import CheckReport
+from panpan.repro.claims import claims_file
 from panpan.repro.claims.claims_file import NAME, load_claims
 from panpan.repro.journey.explaining import explain, explanation_of
 from panpan.repro.journey.fetching import fetch, users_network
@@ -34,7 +35,6 @@ from panpan.system.web.network import WebNetwork
 from panpan.types.dataclass import dataclass
 
 _READMES = ("README.md", "readme.md", "Readme.md", "README.html")
-_MAX_BYTES = 4_000_000
 EMPTY_CLAIMS = b"# The claims of the paper; docs/reproduction.md has all keys.\n\n[paper]\n"
 
 
@@ -160,7 +160,7 @@ class Journey:
             return state
         own = await to_thread.run_sync(_file_of, self.folder.source, (NAME,))
         if own is not None:
-            data = await to_thread.run_sync(lambda: read_regular_file(own, max_bytes=_MAX_BYTES))
+            data = await to_thread.run_sync(lambda: read_regular_file(own, max_bytes=claims_file.MAX_BYTES))
             claims_from = f"{NAME} of the repository"
         else:
             data, claims_from = await self._proposed(state)

@@ -12,6 +12,7 @@ from anyio import to_thread
 from panpan.cli_kit.failures import json_line
 from panpan.config.locations import panpan_home
 from panpan.errors import ConfigError, ToolError
+from panpan.repro.claims import claims_file
 from panpan.repro.claims.claims_file import NAME, save_claims
 from panpan.repro.papers.paper_table import PaperTables
 from panpan.repro.papers.proposals import Merged, Proposals, merge, propose, proposed_text, source_of
@@ -21,7 +22,6 @@ from panpan.system.files.read_file import read_regular_file, read_users_file
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.terminal_text import clean_line, counted
 
-_MAX_CLAIMS_BYTES = 4_000_000
 _MOST_DIFFERING = 20
 _STDOUT = Path("-")
 
@@ -139,7 +139,7 @@ def _old(path: Path) -> bytes | None:
     if not path.exists():
         return None
     try:
-        return read_regular_file(path, max_bytes=_MAX_CLAIMS_BYTES)
+        return read_regular_file(path, max_bytes=claims_file.MAX_BYTES)
     except ToolError as error:
         raise ConfigError(f"{path} cannot be read: {error}; change or remove it") from error
 

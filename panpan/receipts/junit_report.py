@@ -10,7 +10,8 @@ from panpan.types.dataclass import dataclass
 MAX_BYTES = 20_000_000
 """Largest report that is read."""
 _MOST_DEPTH = 50
-_MOST_NAMES = 10
+MOST_NAMES = 10
+"""Most names of failed tests of a report."""
 _MOST_PLACES = 500
 _MAX_NAME_CHARS = 200
 _BAD = frozenset({"failure", "error"})
@@ -159,7 +160,7 @@ class _Reader:
             outcomes.count("passed"),
             max(len(failed), stated),
             outcomes.count("skipped"),
-            ["::".join(part for part in key[-2:] if part) for key in failed[:_MOST_NAMES]],
+            ["::".join(part for part in key[-2:] if part) for key in failed[:MOST_NAMES]],
             list(self._places),
             list(self._classes),
             Counter(self._origins[key] for key, outcome in self._outcomes.items() if outcome == "passed"),

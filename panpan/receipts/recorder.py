@@ -17,14 +17,20 @@ from panpan.receipts.digests import FileDigests
 from panpan.receipts.environment_identity import Environments
 from panpan.receipts.file_events import FilesSeen
 from panpan.receipts.file_names import file_digest, named, storable
-from panpan.receipts.go_report import GoTestOutput
 from panpan.receipts.inotify import Inotify
 from panpan.receipts.inputs import InputFinder, InputsAndOutputs, only_touched
 from panpan.receipts.kinds import built_files, kind_of
 from panpan.receipts.pytest_report import PytestReports, may_add_report
 from panpan.receipts.receipt import Receipt, TestCounts
 from panpan.receipts.staleness import Freshness, freshness_of
-from panpan.receipts.test_reports import RanBetween, TestFiles, counts_of_pytest, counts_of_written, possible_reports
+from panpan.receipts.test_reports import (
+    GoTestOutput,
+    RanBetween,
+    TestFiles,
+    counts_of_pytest,
+    counts_of_written,
+    possible_reports,
+)
 from panpan.receipts.touched_files import TouchedFiles
 from panpan.receipts.watched_files import WatchedFiles
 from panpan.system.files.folder_tree import remove_tree

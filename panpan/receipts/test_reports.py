@@ -1,19 +1,21 @@
-"""Counts of tests from the reports that a command has written.
+"""Counts of tests from the reports that a command has written, and from its output.
 
 The rule: a report counts only if this command made it. One that was there before, was copied, or says that it was made
 at another time counts for nothing.
 """
 
+import json
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from panpan.errors import ToolError
 from panpan.receipts.digests import Content
-from panpan.receipts.junit_report import MAX_BYTES, JUnitReport, NotAReportError, read_junit
+from panpan.receipts.junit_report import MAX_BYTES, MOST_NAMES, JUnitReport, NotAReportError, read_junit
 from panpan.receipts.receipt import TestCounts
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
@@ -24,6 +26,10 @@ MOST_FILES = 200
 """Most test files that the counts of a report name."""
 _CLOCK_SLACK = timedelta(seconds=1)
 """Reports may leave the parts of a second out."""
+_MAX_LINE_BYTES = 1_000_000
+_MOST_TESTS = 200_000
+_OUTCOMES = {"pass": "passed", "fail": "failed", "skip": "skipped"}
+"""By the word of `go test`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +167,7 @@ def _counts(framework: str, reports: Sequence[JUnitReport], files: TestFiles) ->
         failed=sum(report.failed for report in reports),
         skipped=sum(report.skipped for report in reports),
         files=files.named_by(reports),
-        names=tuple(name for report in reports for name in report.failed_names)[:10],
+        names=tuple(name for report in reports for name in report.failed_names)[:MOST_NAMES],
         passed_in=files.passed_in(reports),
     )
 
@@ -171,3 +177,69 @@ def _modules(name: str) -> Iterable[str]:
     parts = name.split(".")[:20]
     for length in range(len(parts), 0, -1):
         yield "/".join(parts[:length]) + ".py"
+
+
+class GoTestOutput:
+    """Lines of `go test -json` in an output: counts tests that began and ended, in packages that ended.
+
+    Args:
+        began: Start of the command. Lines with an earlier time are of another run, and are only shown again.
+    """
+
+    def __init__(self, began: datetime | None = None) -> None:
+        self._since = began - _CLOCK_SLACK if began else None
+        self._rest = b""
+        self._tests: dict[tuple[str, str], str] = {}
+        """Outcomes by package and test; empty while one runs."""
+        self._packages: dict[str, str] = {}
+
+    def feed(self, data: bytes) -> None:
+        """Take a part of the output."""
+        *lines, rest = (self._rest + data).split(b"\n")
+        self._rest = rest if rest.startswith(b"{") and len(rest) <= _MAX_LINE_BYTES else b""
+        for line in lines:
+            if line.startswith(b"{") and b'"Action":' in line:
+                self._take(line)
+
+    def counts(self) -> TestCounts | None:
+        """Return the counts; None if no tests were told of."""
+        outcomes = {key: outcome for key, outcome in self._tests.items() if outcome and key[0] in self._packages}
+        failed = [f"{package}.{test}" for (package, test), outcome in outcomes.items() if outcome == "failed"]
+        broken = {package for package, outcome in self._packages.items() if outcome == "failed"}
+        failed += sorted(broken - {package for (package, _), outcome in outcomes.items() if outcome == "failed"})
+        if not outcomes and not failed:
+            return None
+        done = list(outcomes.values())
+        return TestCounts(
+            framework="go test",
+            passed=done.count("passed"),
+            failed=len(failed),
+            skipped=done.count("skipped"),
+            names=tuple(failed[:MOST_NAMES]),
+        )
+
+    def _take(self, line: bytes) -> None:
+        try:
+            event: Any = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(event, dict):
+            return
+        action, package, test = (event.get(key, "") for key in ("Action", "Package", "Test"))
+        if not all(isinstance(one, str) for one in (action, package, test)) or not package or self._is_old(event):
+            return
+        outcome = _OUTCOMES.get(action, "")
+        if not test:
+            if outcome:
+                self._packages[package] = outcome
+        elif action == "run" and len(self._tests) < _MOST_TESTS:
+            self._tests[package, test] = ""
+        elif outcome and (package, test) in self._tests:
+            self._tests[package, test] = outcome
+
+    def _is_old(self, event: dict[str, Any]) -> bool:
+        try:
+            time = datetime.fromisoformat(event["Time"])
+        except (KeyError, TypeError, ValueError):
+            return False
+        return self._since is not None and time.replace(tzinfo=time.tzinfo or UTC) < self._since

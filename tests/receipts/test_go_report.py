@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.receipts.go_report import GoTestOutput
 from panpan.receipts.receipt import TestCounts
+from panpan.receipts.test_reports import GoTestOutput
 
 
 def line(action: str, test: str = "", package: str = "example.org/p") -> bytes:

@@ -13,13 +13,13 @@ from anyio import CancelScope, to_thread
 
 from panpan.errors import PanpanError
 from panpan.receipts.command_words import commands_of, seeds_of
+from panpan.receipts.derived_files import built_files, kind_of
 from panpan.receipts.digests import FileDigests
 from panpan.receipts.environment_identity import Environments
 from panpan.receipts.file_events import FilesSeen
 from panpan.receipts.file_names import file_digest, named, storable
 from panpan.receipts.inotify import Inotify
 from panpan.receipts.inputs import InputFinder, InputsAndOutputs, only_touched
-from panpan.receipts.kinds import built_files, kind_of
 from panpan.receipts.pytest_report import PytestReports, may_add_report
 from panpan.receipts.receipt import Receipt, TestCounts
 from panpan.receipts.staleness import Freshness, freshness_of
@@ -240,7 +240,7 @@ class Recording:
             timed_out=end.timed_out,
             box=end.box,
             network=end.network,
-            kind=kind_of(tests, files.outputs, files.only_read, only_looks=command.only_looks, is_copied=tracked),
+            kind=kind_of(tests, files.outputs, files.only_read, only_looks=command.only_looks, copied=tracked),
             tests=tests,
             test_options=storable(command.environment.get("PYTEST_ADDOPTS", "")[:_MAX_OPTIONS_CHARS]),
             environment=self._recorder.environments.identity(command.cwd, command.environment, self._seen.environments),

@@ -16,7 +16,6 @@ from panpan.receipts.command_words import commands_of, seeds_of
 from panpan.receipts.derived_files import built_files, kind_of
 from panpan.receipts.digests import FileDigests
 from panpan.receipts.environment_identity import Environments
-from panpan.receipts.file_events import FilesSeen
 from panpan.receipts.file_names import file_digest, named, storable
 from panpan.receipts.inotify import Inotify
 from panpan.receipts.inputs import InputFinder, InputsAndOutputs, only_touched
@@ -31,7 +30,7 @@ from panpan.receipts.test_reports import (
     counts_of_written,
     possible_reports,
 )
-from panpan.receipts.touched_files import TouchedFiles
+from panpan.receipts.touched_files import FilesSeen, TouchedFiles
 from panpan.receipts.watched_files import WatchedFiles
 from panpan.system.files.folder_tree import remove_tree
 from panpan.types.dataclass import dataclass

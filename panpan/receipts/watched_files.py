@@ -11,7 +11,6 @@ from contextlib import suppress
 from threading import Lock
 from typing import TypeAlias
 
-from panpan.receipts.file_events import FilesSeen
 from panpan.receipts.inotify import (
     CLOSED_UNWRITTEN,
     CLOSED_WRITTEN,
@@ -26,6 +25,7 @@ from panpan.receipts.inotify import (
     Inotify,
     watches_of_user,
 )
+from panpan.receipts.touched_files import FilesSeen
 from panpan.receipts.workspace_tree import (
     ENVIRONMENT_MARK,
     ENVIRONMENT_MARKS,

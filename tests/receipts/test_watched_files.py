@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.receipts.file_events import FileEvents, FilesSeen
 from panpan.receipts.inotify import OVERFLOW, Inotify
+from panpan.receipts.touched_files import FileEvents, FilesSeen
 from panpan.receipts.watched_files import WatchedFiles
 from tests.receipts.recorded import OverflowingInotify, missing_inotify
 

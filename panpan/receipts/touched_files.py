@@ -90,6 +90,10 @@ class FilesSeen:
         """Note that events were lost."""
         self.is_complete = False
 
+    def note_links(self, links: Collection[str]) -> None:
+        """Note the links that the workspace has at the end."""
+        self.links = links
+
 
 @dataclass(frozen=True, slots=True)
 class TouchedFiles:

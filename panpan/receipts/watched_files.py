@@ -112,7 +112,7 @@ class WatchedFiles:
             self._take_all()
             self._follow_roots()
             self._active = [one for one in self._active if one is not seen]
-            seen.links = frozenset(self._links)
+            seen.note_links(frozenset(self._links))
             taker = None
             if not self._active:
                 taker, self._thread = self._thread, None
@@ -175,7 +175,7 @@ class WatchedFiles:
         if self._inotify is None or self._is_unavailable or self._tops == (tops := _ids(self._roots)):
             return
         for seen in self._active:
-            seen.is_complete = False
+            seen.note_loss()
         for number in self._folders.keys() - self._reports.keys():
             self._remove(number)
         self._tops = tops

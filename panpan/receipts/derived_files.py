@@ -8,8 +8,8 @@ a program was made of, all files of the workspace count.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from panpan.receipts.digests import Content
-from panpan.receipts.git_files import GitFiles
 from panpan.receipts.receipt import CommandKind, TestCounts
+from panpan.receipts.workspace_files import GitFiles
 from panpan.types.dataclass import dataclass
 
 _MOST_REMEMBERED = 20_000

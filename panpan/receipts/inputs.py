@@ -8,13 +8,11 @@ from typing import Literal
 
 from anyio import to_thread
 
-from panpan.receipts.all_files import AllFiles, read_all_files
 from panpan.receipts.derived_files import DerivedFiles
 from panpan.receipts.digests import Content, FileDigests
-from panpan.receipts.git_files import GitFiles
 from panpan.receipts.links import MOST_LINKS, links_to
 from panpan.receipts.touched_files import MOST_NAMED, FileEvents, FilesSeen, TouchedFiles, is_changed, read_touched
-from panpan.receipts.workspace_tree import walk_folders
+from panpan.receipts.workspace_files import AllFiles, GitFiles, read_all_files, walk_folders
 from panpan.types.dataclass import dataclass
 
 _CLOCK_TICK_NS = 20_000_000

@@ -26,7 +26,7 @@ from panpan.receipts.inotify import (
     watches_of_user,
 )
 from panpan.receipts.touched_files import FilesSeen
-from panpan.receipts.workspace_tree import (
+from panpan.receipts.workspace_files import (
     ENVIRONMENT_MARK,
     ENVIRONMENT_MARKS,
     FolderKind,

@@ -22,13 +22,11 @@ from panpan.system.processes.process import Captured, capture
 from panpan.system.text.terminal_text import printable
 from panpan.text_search.file_filters import UNKNOWN_TYPE, folder_context
 from panpan.types.dataclass import dataclass
+from panpan.types.events import VERSION_CONTROL_FOLDERS
 from panpan.types.pattern import compile_late
 
 Answer: TypeAlias = Literal["lines", "files", "counts", "listing"]
 """Lines that match, files that hold a match, numbers of matching lines, or names of files whatever is in them."""
-
-HIDDEN_FOLDERS = (".git", ".hg", ".svn", ".jj")
-"""Never searched: files that version control keeps for itself."""
 
 MAX_COLUMNS = 2000
 """Most bytes of a line that are printed; the model is shown less."""
@@ -123,7 +121,7 @@ class SearchRequest:
         """Say which files count. A glob that includes beats .gitignore and a type does not, so names come as a type."""
         files = self.files
         arguments = ["--hidden", "--no-ignore-global", "--no-ignore-dot"]
-        arguments += [f"--glob=!{name}" for name in (*HIDDEN_FOLDERS, *files.excluded)]
+        arguments += [f"--glob=!{name}" for name in (*VERSION_CONTROL_FOLDERS, *files.excluded)]
         if not files.is_in_repository:
             arguments.append("--no-require-git")
         if not files.has_parent_rules:

@@ -16,9 +16,10 @@ from typing import BinaryIO
 from panpan.errors import ToolError
 from panpan.system.files.globs import compile_glob
 from panpan.system.files.read_file import listed_folder, read_regular_file, status_of
-from panpan.text_search.engine import HIDDEN_FOLDERS, MAX_COLUMNS, SearchRequest
+from panpan.text_search.engine import MAX_COLUMNS, SearchRequest
 from panpan.text_search.file_filters import UNKNOWN_TYPE, IgnoreRules, folder_context, globs_of_type, rules_in
 from panpan.types.dataclass import dataclass
+from panpan.types.events import VERSION_CONTROL_FOLDERS
 
 MAX_FILE_BYTES = 200_000_000
 """A larger file is not searched and counts as one that could not be read."""
@@ -78,7 +79,7 @@ class _Search:
         globs = files.name_globs if files.file_type is None else globs_of_type(files.file_type)
         if files.file_type is not None and not globs:
             raise ToolError(f"{UNKNOWN_TYPE}: {files.file_type}")
-        excluded = [compile_glob(glob.removesuffix("/")) for glob in (*HIDDEN_FOLDERS, *files.excluded)]
+        excluded = [compile_glob(glob.removesuffix("/")) for glob in (*VERSION_CONTROL_FOLDERS, *files.excluded)]
         self._selection = _Selection([compile_glob(glob) for glob in globs], excluded)
         self._regex = compile_pattern(query.pattern, ignore_case=query.ignore_case, is_multiline=query.is_multiline)
 

@@ -70,6 +70,8 @@ _GENERATED = frozenset(
 )
 """Folders and files that programs can generate again. The files that git ignores are no substitute: they may be the
 result that the user wanted, such as the output of an experiment."""
+VERSION_CONTROL_FOLDERS = (".git", ".hg", ".svn", ".jj")
+"""Folders that version control keeps for itself."""
 _GENERATED_ENDINGS = (".pyc", ".pyo", ".tsbuildinfo", ".egg-info")
 
 ChangeKind: TypeAlias = Literal["added", "modified", "deleted"]

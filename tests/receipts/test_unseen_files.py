@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from panpan.receipts.all_files import MOST_FILES
+from panpan.receipts.workspace_files import MOST_FILES
 from tests.receipts.recorded import OverflowingInotify, inputs_of, missing_inotify, outputs_of, workspace_at
 
 

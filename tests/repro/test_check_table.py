@@ -87,6 +87,7 @@ def test_measured_numbers_are_a_range_with_their_count() -> None:
     assert measured_text(judged(claim_of("83.1"), runs_of("83.14", "83.14"))) == "83.14"
     assert measured_text(judged(claim_of("83.1"), seeded("82", "84", "83.55"))) == "82.0 to 84.0, 3 runs"
     assert measured_text(judged(claim_of("83.1"), seeded("82.0000001", "82.0000002"))) == "82.0, 2 runs"
+    assert measured_text(judged(claim_of("83.1"), seeded("83.1", "84", "82"))) == "83.1; 82.0 to 84.0 in 3 runs"
     assert measured_text(judged(claim_of("83.1"), [])) == ""
     assert measured_text(judged(claim_of("1e-3"), runs_of("0.0012345678"))) == "0.00123"
     assert measured_text(judged(claim_of("3.50"), runs_of("3.5"))) == "3.50"

@@ -85,14 +85,22 @@ def claimed_text(claim: Claim) -> str:
 
 
 def measured_text(judgement: Judgement) -> str:
-    """Return the number that was measured, or the range and count of several; empty if there is none."""
+    """Return the number that was measured, or the range and count of several; empty if there is none.
+
+    A number that reproduces the claim is in front of the range of other seeds.
+    """
     claimed = read_number(judgement.claim.value)
     if claimed is None or not judgement.measured:
         return ""
-    values = Evidence(judgement.claim, claimed, judgement.runs).measured or [*map(Decimal, judgement.measured)]
+    evidence = Evidence(judgement.claim, claimed, judgement.runs)
+    values = evidence.measured or [*map(Decimal, judgement.measured)]
     low, high = (shown_number(end, claimed) for end in (min(values), max(values)))
-    ends = low if low == high else f"{low} to {high}"
-    return low if min(values) == max(values) else f"{ends}, {counted(len(values), 'run')}"
+    if min(values) == max(values):
+        return low
+    ends, runs = low if low == high else f"{low} to {high}", counted(len(values), "run")
+    if judgement.verdict == "reproduced" and evidence.at_reference:
+        return f"{shown_number(evidence.at_reference[0], claimed)}; {ends} in {runs}"
+    return f"{ends}, {runs}"
 
 
 def reason_lines(

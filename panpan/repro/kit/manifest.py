@@ -121,4 +121,4 @@ def _missing(check: CheckReport, claims: Claims, note: str) -> Sequence[str]:
         said = "it has no checksum" if how == "left out" else said
         words = ", ".join(in_markdown(part) for part in (size, *parts, said) if part)
         lines.append(f"- data {in_markdown(one.path)}: {words}")
-    return lines or ["- Outputs that are large or no text: manifest.json has their checksums."]
+    return lines or ["- Outputs that are large or no text, if there were any. manifest.json has their checksums."]

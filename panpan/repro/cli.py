@@ -1,6 +1,9 @@
 """`panpan repro` and `panpan reproduce`. Each command imports its needs when it is called."""
 
 import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +39,16 @@ def existing_folder(folder: Path) -> Path:
     return path
 
 
+@contextmanager
+def _told_how_to_go_on() -> Iterator[None]:
+    """Say at Ctrl+C that nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("\nstopped; the same command goes on", err=True)  # behind the ^C of the terminal
+        raise click.exceptions.Exit(128 + signal.SIGINT) from None
+
+
 @command.command("check")
 @_FOLDER
 @click.option("--seeds", type=click.IntRange(1, 1_000), metavar="K", help="Run commands with K different seeds.")
@@ -56,7 +69,8 @@ def check_command(folder: Path, form: str, **given: Any) -> int:
 
     from panpan.repro.checking.check_command import run
 
-    return anyio.run(run, existing_folder(folder), form, given)
+    with _told_how_to_go_on():
+        return anyio.run(run, existing_folder(folder), form, given)
 
 
 @command.command("show")
@@ -177,4 +191,5 @@ def reproduce(given: str, form: str, **options: Any) -> int:
     from panpan.repro.journey.reproduce_command import reproduce as run
 
     folder = chosen_folder(click.get_current_context(), None).expanduser().resolve()
-    return anyio.run(run, given, folder, form, options)
+    with _told_how_to_go_on():
+        return anyio.run(run, given, folder, form, options)

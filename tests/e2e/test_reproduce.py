@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.conftest import Done, Panpan, finished, wait_until
 from tests.fakes.campaign import git
-from tests.model_server import Hold, RecordedRequest, Reply, serving
+from tests.model_server import Hold, RecordedRequest, Reply, say, serving
 from tests.repro.pdf_paper import VOTES
 from tests.repro.toy_papers import (
     EXPLANATION,
@@ -171,6 +171,21 @@ def killed_at_line(panpan: Panpan, words: str, *args: str) -> None:
         said += line
     os.killpg(running.pid, signal.SIGKILL)
     finished(running)
+
+
+def test_interrupted_reproduction_says_how_to_go_on(panpan: Panpan) -> None:
+    toy_repository("robust-means", panpan.workspace)
+    held = Event()
+    with serving(lambda _: replace(say("too late"), faults=(Hold(0, held),))) as server:
+        panpan.use(server)
+        running = panpan.start("reproduce", "robust-means", "--yes", is_installed=False)
+        wait_until(lambda: len(server.requests) == 1)
+        os.killpg(running.pid, signal.SIGINT)
+        done = finished(running)
+        held.set()
+
+    assert done.code == 130
+    assert done.stderr.endswith("stopped; the same command goes on\n")
 
 
 def test_claims_without_a_command_do_not_run_without_a_model(panpan: Panpan) -> None:

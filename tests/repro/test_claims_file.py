@@ -73,6 +73,7 @@ def test_claims_are_read_with_the_digits_that_were_written(tmp_path: Path) -> No
         ("[[claim]]\nid = 'a'\nextract = {output = '(a)', at = 'x'}", "extract.at is for json; remove it, or"),
         ("[[claim]]\nid = 'a'\nextract = {output = '(a)', scale = 0}", "extract.scale is 0; write a factor"),
         ("[[claim]]\nid = 'a'\ntolerance = {absolute = 1, exact = true}", "tolerance.exact contradicts absolute"),
+        ("[[claim]]\nid = 'a'\ntolerance = 0.1", "claim 1: tolerance is a number; write { absolute = 0.1 } or"),
         ("[[claim]]\nid = 'a'\ntolerance = {absolute = -1}", "claim 1: tolerance.absolute is too small; write"),
         ("[[claim]]\nid = 'a'\nseeds = [1, 2]\ncommand = 'make'", "claim 1: seeds is for commands with {seed}; write"),
         ("[[claim]]\nid = 'a'\nseeds = [1, 1]\ncommand = 'x {seed}'", "claim 1: seeds names a seed twice; remove one"),

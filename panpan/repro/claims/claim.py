@@ -96,6 +96,8 @@ class Tolerance(Table):
 
 
 def _as_tolerance(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError(f"is a number; write {{ absolute = {value} }} or {{ relative = {value} }}")
     return {"exact": True} if value == "exact" else value
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from panpan.errors import PanpanError
-from panpan.receipts.file_names import storable
+from panpan.receipts.digests import storable
 from panpan.shell_analysis.facts import SimpleCommand
 from panpan.shell_analysis.judge import analyse
 from panpan.types.pattern import compile_late

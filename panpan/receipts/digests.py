@@ -1,4 +1,4 @@
-"""Digests of files, quick the second time.
+"""Digests of files, quick the second time, and names of files in receipts, which are text although bytes may be none.
 
 The rule: only regular files are opened, none by a link, and none blocks. A large file is digested by parts or not at
 all, and its digest says so. A file that has not changed since is not read again.
@@ -6,6 +6,7 @@ all, and its digest says so. A file that has not changed since is not read again
 
 import errno
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,9 +15,10 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
 
-from panpan.receipts.receipt import HowDigested
+from panpan.receipts.receipt import FileDigest, HowDigested
 from panpan.system.files.read_file import FOLDER_FLAGS, openat2, opened_folder
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 MB = 1_000_000
 WHOLE_BYTES = 256 * MB
@@ -34,6 +36,7 @@ _SETTLED_NS = 100_000_000
 """Age of a change from which on a further one gets another time; the clocks of file systems tick slowly."""
 _SETTLED_SECONDS_NS = 2_000_000_000
 """The same where times are whole seconds."""
+_ESCAPED = compile_late(rb"\\x([89a-f][0-9a-f])")
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 _Key: TypeAlias = tuple[int, int, int, int, int]
@@ -217,3 +220,54 @@ def _is_settled(status: os.stat_result, now_ns: int) -> bool:
     newest = max(status.st_mtime_ns, status.st_ctime_ns)
     is_coarse = newest % 1_000_000_000 == 0
     return abs(now_ns - newest) > (_SETTLED_SECONDS_NS if is_coarse else _SETTLED_NS)
+
+
+def storable(text: str) -> str:
+    r"""Return a name or word so that it can be stored: a byte that is no UTF-8 is written as `\xff`."""
+    if text.isascii():
+        return text
+    try:
+        return os.fsencode(text).decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # no bytes are written so
+        return text.encode("utf-8", "backslashreplace").decode()
+
+
+def named(path: str, top: str) -> str:
+    """Return a canonical path as receipts name it: relative to the workspace, absolute if it lies outside."""
+    above = f"{top.rstrip('/')}/"
+    return storable(path.removeprefix(above) if path != top else ".")
+
+
+def file_digest(path: str, content: Content, top: str) -> FileDigest:
+    """Return the digest of a file for a receipt."""
+    return FileDigest(
+        path=named(path, top),
+        size=content.size,
+        sha256=content.sha256,
+        how=content.how,
+        changed_ns=content.changed_ns if content.how in ("parts", "link") else 0,
+    )
+
+
+def path_of(file: FileDigest, top: Path) -> Path:
+    """Return the path of a file that a receipt names."""
+    path = top / file.path
+    if "\\x" in file.path and not os.path.lexists(path):
+        encoded = re.sub(_ESCAPED.pattern, lambda found: bytes([int(found[1], 16)]), file.path.encode())
+        return top / os.fsdecode(encoded)
+    return path
+
+
+def read_link(path: str) -> Content:
+    """Return the digest of a link: that of the path in it, with the time of the file that it leads to."""
+    try:
+        target = os.readlink(path)  # noqa: PTH115 - hundreds of links
+    except FileNotFoundError:
+        return Content(how="gone")
+    except (OSError, ValueError):
+        return Content(how="left out")
+    try:
+        changed_ns = os.stat(path).st_mtime_ns  # noqa: PTH116
+    except OSError:
+        changed_ns = 0
+    return Content(sha256=sha256(os.fsencode(target)).hexdigest(), how="link", changed_ns=changed_ns)

@@ -11,8 +11,7 @@ from panpan.errors import ToolError
 from panpan.python_environments.find_environment import interpreter_of, package_folders
 from panpan.python_environments.machine_root import MachineRoot
 from panpan.python_environments.metadata import normalise_name
-from panpan.receipts.digests import FileDigests
-from panpan.receipts.file_names import named, storable
+from panpan.receipts.digests import FileDigests, named, storable
 from panpan.receipts.receipt import EnvironmentIdentity
 from panpan.system.files.read_file import read_users_file
 from panpan.types.dataclass import dataclass

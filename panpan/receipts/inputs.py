@@ -1,7 +1,11 @@
-"""Inputs and outputs of a command, with the files that it depends on without opening them."""
+"""Inputs and outputs of a command, with the files that it depends on without opening them.
+
+The rule: a link counts as read if what it leads to was read, or if that is a file which is not watched, since nobody
+sees a program follow it.
+"""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -9,8 +13,7 @@ from typing import Literal
 from anyio import to_thread
 
 from panpan.receipts.derived_files import DerivedFiles
-from panpan.receipts.digests import Content, FileDigests
-from panpan.receipts.links import MOST_LINKS, links_to
+from panpan.receipts.digests import Content, FileDigests, read_link
 from panpan.receipts.touched_files import MOST_NAMED, FileEvents, FilesSeen, TouchedFiles, is_changed, read_touched
 from panpan.receipts.workspace_files import AllFiles, GitFiles, read_all_files, walk_folders
 from panpan.types.dataclass import dataclass
@@ -18,6 +21,8 @@ from panpan.types.dataclass import dataclass
 _CLOCK_TICK_NS = 20_000_000
 """Time by which the clock of a file system may be behind."""
 _MOST_SCANNED = 50_000
+MOST_LINKS = 500
+"""Most links that are followed for a receipt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,4 +151,36 @@ def _written_since(roots: Sequence[Path], hidden: Sequence[Path], since_ns: int)
                     continue
                 if max(status.st_mtime_ns, status.st_ctime_ns) >= since_ns:
                     found.append(path)
+    return found
+
+
+def links_to(read: Collection[str], links: Collection[str], roots: Sequence[Path]) -> dict[str, Content]:
+    """Return the links that count as read, by path.
+
+    Args:
+        read: Canonical paths of the files that were read.
+        links: Paths of links of the workspace.
+        roots: Folders of the workspace; canonical.
+    """
+    if not read or not links:
+        return {}
+    named = _with_folders(read)
+    tops = tuple(f"{str(root).rstrip('/')}/" for root in roots)
+    found: dict[str, Content] = {}
+    for link in sorted(links)[:MOST_LINKS]:
+        content = read_link(link)
+        target = os.path.realpath(link)
+        if content.how == "link" and target in named:
+            found[link] = replace(content, changed_ns=0)  # the file is digested by itself
+        elif content.how == "link" and not target.startswith(tops) and os.path.isfile(target):  # noqa: PTH113
+            found[link] = content
+    return found
+
+
+def _with_folders(paths: Collection[str]) -> set[str]:
+    found: set[str] = set()
+    for path in paths:
+        while path not in found and path:
+            found.add(path)
+            path = path.rpartition("/")[0]
     return found

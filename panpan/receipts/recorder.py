@@ -14,9 +14,8 @@ from anyio import CancelScope, to_thread
 from panpan.errors import PanpanError
 from panpan.receipts.command_words import commands_of, seeds_of
 from panpan.receipts.derived_files import built_files, kind_of
-from panpan.receipts.digests import FileDigests
+from panpan.receipts.digests import FileDigests, file_digest, named, storable
 from panpan.receipts.environment_identity import Environments
-from panpan.receipts.file_names import file_digest, named, storable
 from panpan.receipts.inotify import Inotify
 from panpan.receipts.inputs import InputFinder, InputsAndOutputs, only_touched
 from panpan.receipts.pytest_report import PytestReports, may_add_report

@@ -6,10 +6,8 @@ from typing import Literal
 
 from anyio import to_thread
 
-from panpan.receipts.digests import FileDigests
+from panpan.receipts.digests import FileDigests, path_of, read_link
 from panpan.receipts.environment_identity import packages_digest
-from panpan.receipts.file_names import path_of
-from panpan.receipts.links import read_link
 from panpan.receipts.receipt import EnvironmentIdentity, FileDigest, Receipt
 from panpan.receipts.workspace_files import read_all_files
 from panpan.types.dataclass import dataclass

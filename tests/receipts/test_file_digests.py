@@ -11,8 +11,7 @@ from tempfile import NamedTemporaryFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.receipts.digests import MB, PARTS_BYTES, FileDigests
-from panpan.receipts.file_names import file_digest, path_of
+from panpan.receipts.digests import MB, PARTS_BYTES, FileDigests, file_digest, path_of
 
 TB = 1_000_000 * MB
 

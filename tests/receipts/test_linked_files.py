@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from panpan.receipts.links import MOST_LINKS
+from panpan.receipts.inputs import MOST_LINKS
 from panpan.receipts.receipt import Receipt
 from tests.receipts.recorded import Workspace, inputs_of, workspace_at
 

@@ -174,8 +174,7 @@ class WatchedFiles:
         """Watch a root again that was moved or removed, and has another folder in its place now."""
         if self._inotify is None or self._is_unavailable or self._tops == (tops := _ids(self._roots)):
             return
-        for seen in self._active:
-            seen.note_loss()
+        self._note_loss()
         for number in self._folders.keys() - self._reports.keys():
             self._remove(number)
         self._tops = tops
@@ -185,11 +184,14 @@ class WatchedFiles:
         except OSError:
             self._give_up()
 
+    def _note_loss(self) -> None:
+        for seen in self._active:
+            seen.note_loss()
+
     def _give_up(self) -> None:
         """Go on without watching, as where the limit is reached."""
         self._is_unavailable = True
-        for seen in self._active:
-            seen.note_loss()
+        self._note_loss()
         for number in self._folders.keys() - self._reports.keys():
             if self._inotify is not None:
                 self._inotify.remove(number)
@@ -335,8 +337,7 @@ class WatchedFiles:
 
     def _catch_up(self) -> None:
         """Watch what came while events were lost."""
-        for seen in self._active:
-            seen.note_loss()
+        self._note_loss()
         for root in self._roots:
             self._watch(root, is_root=True)
 

@@ -35,6 +35,7 @@ NAMES_GIT = {
     "cli/doctor_command.py": "looks whether it is installed, and asks for its version in /",
     "faces/server/opencode/workspace_calls.py": "knows it as a kind of project",
     "integrations/harbor_agent.py": "knows it as a package that a container needs",
+    "repro/papers/repository_addresses.py": "knows it as the ending of addresses",
     "permissions/rules/command_parts.py": "knows it by its name in commands that somebody else wrote",
     "permissions/reach/folder_walk.py": "knows the folder with its list of what is left out",
     "permissions/rules/matching.py": "knows it by its name in commands that somebody else wrote",

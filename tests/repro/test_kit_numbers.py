@@ -268,6 +268,13 @@ def test_sentences_have_the_digits_that_tell_numbers_apart() -> None:
     assert compare.judge(exact, [(0, "2.5000000000000004")])[1].startswith("2.5000000000000004 here")
 
 
+def test_agreement_names_the_claims_with_other_verdicts() -> None:
+    same, other = {"id": "a", "is_same": True}, {"id": "b", "is_same": False}
+
+    assert compare.agreement([same]) == "all verdicts are those of the check"
+    assert compare.agreement([same, other]) == "not as in the check: b"
+
+
 def test_table_does_nothing_on_a_terminal() -> None:
     outcome = {
         "id": "a\x1b[2J",

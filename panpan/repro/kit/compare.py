@@ -5,7 +5,7 @@ It needs Python 3.9 or later and nothing else, and is called by reproduce.sh:
     python3 compare.py installed REQUIREMENTS...        exit 0 if all of them are installed here, in these versions
     python3 compare.py packages PACKAGES                prints a line if packages here are not those of the list
     python3 compare.py data DATA.sha256 FOLDER...       exit 2 if a file is missing; each is told that differs
-    python3 compare.py table CHECK RESULTS [OUT]        prints the table; exit 1 if a claim deviates
+    python3 compare.py table CHECK RESULTS [OUT]        prints the table and how it agrees; exit 1 if a claim deviates
 """
 
 from __future__ import annotations
@@ -504,6 +504,12 @@ def table(outcomes: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([*lines, "", *(line for reason in reasons for line in wrapped(reason))]) + "\n"
 
 
+def agreement(outcomes: Sequence[Mapping[str, Any]]) -> str:
+    """Return a sentence that says if the verdicts are those of the check."""
+    others = [_shown(str(one["id"])) for one in outcomes if not one["is_same"]]
+    return f"not as in the check: {', '.join(others)}" if others else "all verdicts are those of the check"
+
+
 def wrapped(text: str) -> list[str]:
     """Return the lines of a sentence, of at most 100 columns."""
     lines = [""]
@@ -624,7 +630,7 @@ def main(words: Sequence[str]) -> int:
         sys.stdout.writelines(f"{_shown(sentence)}\n" for _, sentence in problems)
         return 2 if any(is_missing for is_missing, _ in problems) else 0
     outcomes = results(json.loads(text), paths[1])
-    sys.stdout.write(table(outcomes))
+    sys.stdout.write(f"{table(outcomes)}\n{agreement(outcomes)}\n")
     for path in paths[2:]:
         path.write_text(json.dumps({"claims": outcomes}, indent=1), encoding="utf-8")
     return int(any(one["verdict"] == "deviates" for one in outcomes))

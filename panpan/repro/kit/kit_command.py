@@ -11,7 +11,7 @@ from panpan.errors import ConfigError, ToolError
 from panpan.repro.checking.check import CHECK_FILE, last_check, results_folder
 from panpan.repro.checking.run_outputs import outputs_of
 from panpan.repro.claims.claims_file import load_claims
-from panpan.repro.kit.compare import table, wrapped
+from panpan.repro.kit.compare import agreement, table, wrapped
 from panpan.repro.kit.verify import Verification
 from panpan.repro.kit.write_kit import Reproduction, write_kit
 from panpan.system.files.canonical import canonical_path
@@ -81,6 +81,5 @@ def show(found: Verification, form: str) -> int:
     click.echo(clean_for_terminal(table(found.claims)))
     if found.packages:
         click.echo(clean_for_terminal("\n".join([*wrapped(clean_line(found.packages)), ""])))
-    others = [clean_line(str(one["id"])) for one in found.claims if not one["is_same"]]
-    click.echo(f"not as in the check: {', '.join(others)}" if others else "all verdicts are those of the check")
+    click.echo(clean_for_terminal(agreement(found.claims)))
     return int(not found.is_same)

@@ -29,6 +29,7 @@ from panpan.repro.journey.report import ReproductionReport, Told, markdown_text,
 from panpan.repro.journey.report_html import html_page
 from panpan.repro.journey.repository_files import note_files_before, with_changes
 from panpan.repro.journey.reproduction_folder import JourneyState, ReproductionFolder
+from panpan.system.files.atomic_write import remove_leftovers
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.web.network import WebNetwork
@@ -113,6 +114,7 @@ class Journey:
         """
         await to_thread.run_sync(_make, self.folder.path)
         async with Lease(self.folder.lease):
+            await to_thread.run_sync(remove_leftovers, self.folder.path)  # of runs that were killed as they wrote
             state = await to_thread.run_sync(self.folder.state) or JourneyState()
             await to_thread.run_sync(self.folder.write_state, state)
             state = await fetch(

@@ -1,8 +1,8 @@
 """Simple questions about claims, for small models: one claim, no tools, and one of the places that a repository has.
 
-The rule: the model chooses, and invents nothing. An answer that is none of the places, that names another row, or that
-leaves open if the number is a percentage leaves the claim as it was, so that it is not run. So do answers that give two
-numbers of the paper the same place. What is taken is a draft like any other, and counts as little.
+The rule: the model chooses, and invents nothing. It sees the places that have the words of the claim's row. An answer
+that is none of them, or leaves open if the number is a percentage, leaves the claim as it was, so that it is not run.
+So do answers that give two numbers of the paper the same place. The rest is a draft like any other.
 """
 
 import json
@@ -52,11 +52,10 @@ async def ask_simply(
     """
     places = await _places(folder)
     chosen: dict[str, Place] = {}
-    named = [claim for claim in claims if claim.row or claim.column]
-    asked = named[:MAX_QUESTIONS] if places else []
-    for number, claim in enumerate(asked, 1):
-        say(f"prepare: asks about {label_of(claim)} ({number} of {len(asked)})")
-        message = _question(claim, places)
+    possible = [(claim, near) for claim in claims if (near := nearest(claim, places))][:MAX_QUESTIONS]
+    for number, (claim, near) in enumerate(possible, 1):
+        say(f"prepare: asks about {label_of(claim)} ({number} of {len(possible)})")
+        message = _question(claim, near)
         about = sha256(message.encode()).hexdigest()[:16]
         try:
             answer = await runs.ask(f"ask-{about}", about, message, _FLAGS)
@@ -82,10 +81,7 @@ def chosen_place(claim: Claim, answer: str, places: Sequence[Place]) -> Place | 
     place = next((one for one in places if (" ".join(one.command.split()), one.text) == wanted), None)
     if place is None or not _is_same_scale(claim, place) or _is_end_of_another(place, places):
         return None
-    row = _WORD.findall(claim.row.lower())
-    label = {*row, *_WORD.findall(claim.column.lower())}
-    names_row = all(word in place.words for word in row)
-    return place if names_row and _fit(label, place) == max(_fit(label, one) for one in places) > 0 else None
+    return place if place in nearest(claim, places) else None
 
 
 def _is_end_of_another(place: Place, places: Sequence[Place]) -> bool:
@@ -94,8 +90,15 @@ def _is_end_of_another(place: Place, places: Sequence[Place]) -> bool:
     return any(text.endswith(place.text) for text in others)
 
 
-def _fit(label: set[str], place: Place) -> int:
-    return sum(word in place.words for word in label)
+def nearest(claim: Claim, places: Sequence[Place]) -> Sequence[Place]:
+    """Return the places that have all words of a claim's row, and of these the ones with most words of its column."""
+    row, column = (set(_WORD.findall(text.lower())) for text in (claim.row, claim.column))
+    if not row and not column:
+        return ()
+    of_row = [place for place in places if all(word in place.words for word in row)]
+    fits = [sum(word in place.words for word in column) for place in of_row]
+    most = max(fits, default=0)
+    return [place for place, fit in zip(of_row, fits, strict=True) if fit == most and (row or fit)]
 
 
 def _is_same_scale(claim: Claim, place: Place) -> bool:

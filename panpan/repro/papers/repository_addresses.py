@@ -4,6 +4,7 @@ The rule: an address counts as a repository by its form alone, and is written in
 is one candidate however often and by whatever page of it the paper names it.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
@@ -29,16 +30,17 @@ _BRANCHES = ("main", "master", "HEAD")
 
 _CHARS = r"[^\s<>()\[\]{}\"'`|\\^,;]"
 _ADDRESS = compile_late(
-    rf"https?://{_CHARS}+|git@[\w.-]+:{_CHARS}+|"
-    rf"(?<![\w@./:-])(?:www\.)?(?:{'|'.join(host.replace('.', '[.]') for host in _HOSTS)})/{_CHARS}+"
+    rf"https?://{_CHARS}{{1,400}}|git@[\w.-]{{1,200}}:{_CHARS}{{1,400}}|"
+    rf"(?<![\w@./:-])(?:www\.)?(?:{'|'.join(host.replace('.', '[.]') for host in _HOSTS)})/{_CHARS}{{1,400}}"
 )
 _AT_END_OF_LINE = compile_late(
-    rf"(?P<address>(?:https?://|git@|\b(?:{'|'.join(host.replace('.', '[.]') for host in _HOSTS)})/){_CHARS}*)"
-    rf"[ \t]*\n[ \t]*(?P<next>{_CHARS}+)"
+    rf"(?P<address>(?:https?://|git@|\b(?:{'|'.join(host.replace('.', '[.]') for host in _HOSTS)})/){_CHARS}{{0,400}})"
+    rf"[ \t]*\n[ \t]*(?P<next>{_CHARS}{{1,400}})"
 )
 _AFTER_ADDRESS = ".,;:!?'\"*_"
 _BROKEN_HOST = compile_late(
-    r"(https?:)\s*\n\s*(?=//)|(\b(?:github|gitlab|bitbucket|codeberg|huggingface)\.)\n\s*(?=co|org)"
+    r"(https?:)[ \t]{0,9}\n[ \t]{0,9}(?=//)|"
+    r"(\b(?:github|gitlab|bitbucket|codeberg|huggingface)\.)\n[ \t]{0,9}(?=co|org)"
 )
 _MOST_LINES = 4
 """Most lines over which an address is broken."""
@@ -200,7 +202,9 @@ def _named(text: str) -> Iterator[NamedRepository]:
         is_of_code = _says_code(before) or (is_of_code and _AND.fullmatch(before) is not None)
         end = match.end()
         address = repository_address(match[0])
-        if address is not None and not any(begin <= match.start() < end_of_list for begin, end_of_list in lists):
+        at = bisect_right(lists, (match.start(), len(text)))
+        is_reference = at > 0 and match.start() < lists[at - 1][1]
+        if address is not None and not is_reference:
             yield NamedRepository(address=address, is_of_code=is_of_code)
 
 
@@ -211,9 +215,10 @@ def _says_code(before: str) -> bool:
 
 
 def _reference_lists(text: str) -> Sequence[tuple[int, int]]:
-    """Return the places of lists of references."""
-    lists = []
-    for heading in _REFERENCES.finditer(text):
-        end = _AFTER_REFERENCES.search(text, heading.end())
-        lists.append((heading.start(), end.start() if end is not None else len(text)))
+    """Return the places of lists of references, from the first to the last."""
+    lists, end = [], 0
+    while (heading := _REFERENCES.search(text, end)) is not None:
+        after = _AFTER_REFERENCES.search(text, heading.end())
+        end = len(text) if after is None else after.start()
+        lists.append((heading.start(), end))
     return lists

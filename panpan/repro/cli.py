@@ -164,7 +164,9 @@ def verify_command(kit: Path, form: str, data: Path | None, has_network: bool) -
 @click.command("reproduce")
 @click.argument("given", metavar="REPOSITORY|FOLDER|PAPER")
 @click.option("--into", metavar="DIR", type=click.Path(path_type=Path), help="Folder for all results.")
-@click.option("--repo", "repository", metavar="ADDRESS|FOLDER", help="The repository of a paper; else it names one.")
+@click.option(
+    "--repo", "repository", metavar="ADDRESS|FOLDER", help="The repository of a paper; else the one that it names."
+)
 @click.option("--paper", metavar="FILE|ADDRESS", help="The paper of a repository; else its README is read.")
 @click.option("--seeds", type=click.IntRange(1, 1_000), metavar="K", help="Run commands with K different seeds.")
 @click.option("--model", metavar="NAME", help="Model that completes the claims and explains what deviates.")

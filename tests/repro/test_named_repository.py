@@ -74,7 +74,7 @@ async def test_named_repository_is_not_cloned_after_a_no(tmp_path: Path) -> None
 
 
 async def test_question_without_a_terminal_says_what_to_add() -> None:
-    with pytest.raises(AnswerNeededError, match=f"add --repo {TOYS}, or --yes"):
+    with pytest.raises(AnswerNeededError, match=f"to clone it, add --repo {TOYS}$"):
         await OwnParts(can_ask=False).may_clone(TOYS)
 
 

@@ -83,9 +83,7 @@ class OwnParts:
     async def may_clone(self, address: str) -> bool:
         """Ask about a repository."""
         if not self._can_ask:
-            raise AnswerNeededError(
-                f"the paper names the repository {address}; to clone it, add --repo {address}, or --yes"
-            )
+            raise AnswerNeededError(f"the paper names the repository {address}; to clone it, add --repo {address}")
         return await ask_yes_or_no(f"The paper names the repository {clean_line(address)}\nClone it?") is True
 
     async def confirm(self, folder: Path, env: Mapping[str, str]) -> None:

@@ -314,22 +314,7 @@ _NO_QUALIFIERS = frozenset({
 })  # fmt: skip
 """Words before "tests" that narrow nothing down."""
 _DENIALS = frozenset(
-    {
-        "no",
-        "not",
-        "few",
-        "some",
-        "most",
-        "half",
-        "many",
-        "only",
-        "none",
-        "nor",
-        "any",
-        "but",
-        "except",
-        "broken",
-    }
+    ["no", "not", "few", "some", "most", "half", "many", "only", "none", "nor", "any", "but", "except", "broken"]
 )
 
 

@@ -18,6 +18,7 @@ from panpan.capabilities.receipts.command_scope import (
     test_line_of,
 )
 from panpan.capabilities.receipts.session_evidence import CommandRun, SessionEvidence, is_test_file
+from panpan.system.text.terminal_text import counted
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Verification
 
@@ -237,7 +238,7 @@ def _outcome(run: CommandRun) -> str:
     if not run.is_of_tests:
         return "build" if run.is_of_build else "exit code 0"
     skipped = f", {run.skipped:,} skipped" if run.skipped else ""
-    return f"{run.passed:,} test{'s' * (run.passed != 1)} passed{skipped}"
+    return f"{counted(run.passed, 'test')} passed{skipped}"
 
 
 def _failure(run: CommandRun, evidence: SessionEvidence) -> str:
@@ -249,7 +250,7 @@ def _problem(run: CommandRun) -> str:
     receipt = run.receipt
     if run.failed:
         ran = run.passed + run.failed
-        return f"{run.failed:,} of {ran:,} test{'s' * (ran != 1)}"
+        return f"{run.failed:,} of {counted(ran, 'test')}"
     what = "tests" if run.is_of_tests else "build"
     return f"{what} timed out" if receipt.timed_out else f"{what} with exit code {receipt.exit_code}"
 
@@ -258,7 +259,7 @@ def _stale(run: CommandRun) -> str:
     if run.is_of_tests:
         ran = run.passed + run.failed
         failed = f", {run.failed:,} failed" if run.failed else ""
-        what = f"{ran:,} test{'s' * (ran != 1)}{failed}"
+        what = f"{counted(ran, 'test')}{failed}"
     else:
         what = "build"
     if run.state == "unknown":

@@ -5,8 +5,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from panpan.capabilities.receipts.closing_hook import ClosingHook
-from panpan.capabilities.receipts.hook import ReceiptsHook
+from panpan.capabilities.receipts.hooks import ClosingHook, ReceiptsHook
 from panpan.capabilities.receipts.records import ReceiptRecord
 from panpan.capabilities.receipts.session_receipts import SessionReceipts
 from panpan.capabilities.receipts.session_recorder import SessionRecorder

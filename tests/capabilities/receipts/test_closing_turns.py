@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 
-from panpan.capabilities.receipts.closing_hook import ClosingHook
+from panpan.capabilities.receipts.hooks import ClosingHook
 from panpan.capabilities.receipts.session_receipts import SessionReceipt, SessionReceipts
 from panpan.capabilities.receipts.settings import Verifying
 from panpan.core.hooks import Hook

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.receipts.hook import ReceiptsHook
+from panpan.capabilities.receipts.hooks import ReceiptsHook
 from panpan.capabilities.receipts.session_recorder import Origin, SessionRecorder
 from panpan.core.hooks import ToolCall
 from panpan.core.recorded_commands import Runner

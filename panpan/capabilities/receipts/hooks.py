@@ -1,4 +1,4 @@
-"""The hook that closes a turn: it computes the evidence for the answer, and asks for what is missing if it is to.
+"""Hooks of receipts: one that follows a loop, and one that closes a turn with the evidence for its answer.
 
 The rule: with "report" and "off", nothing is added to the conversation.
 """
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from anyio import move_on_after
 
 from panpan.capabilities.receipts.session_receipts import SessionReceipts
+from panpan.capabilities.receipts.session_recorder import SessionRecorder
 from panpan.capabilities.receipts.settings import Verifying
 from panpan.core.conversation import Conversation
-from panpan.core.hooks import Addition, Hook, Round
-from panpan.types.events import Verification
+from panpan.core.hooks import Addition, Hook, Round, ToolCall
+from panpan.types.events import Output, Verification
 from panpan.types.messages import AssistantMessage, SystemReminder
 
 if TYPE_CHECKING:
@@ -23,6 +24,34 @@ if TYPE_CHECKING:
 WAIT_S = 10.0
 """Longest wait for receipts of large files at the end of a turn; without them there is no line."""
 _MOST_ASKED: dict[Verifying, int] = {"ask-once": 1, "require": 3}
+
+
+class ReceiptsHook(Hook):
+    """Counts turns, notes files that tools write, and lets files stay as they are until they are digested.
+
+    Args:
+        recorder: The recorder of the session.
+        is_main: True for the main agent, whose turns count.
+    """
+
+    def __init__(self, recorder: SessionRecorder, *, is_main: bool) -> None:
+        self._recorder = recorder
+        self._is_main = is_main
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        if self._is_main:
+            await self._recorder.loaded()
+            self._recorder.receipts.begin_turn()
+        return ()
+
+    async def before_effect(self, call: ToolCall) -> None:
+        await self._recorder.settled()
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        if call.tool.notes_changes and not output.is_error:
+            paths = call.context.paths
+            self._recorder.receipts.note_written(paths.decided_location(text).path for text in call.effects.writes)
+        return output
 
 
 class ClosingHook(Hook):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from panpan.documents.read_words import Rule, Word, WordPage, WordPages, read_words
 from panpan.errors import ToolError
 from panpan.repro.papers.paper_table import PaperTable
-from panpan.repro.papers.pdf_tables import pdf_tables
+from panpan.repro.papers.pdf.tables import pdf_tables
 from tests.repro.pdf_writer import Page, encrypted, pdf_of, scan
 
 LEFT, RIGHT = 60, 320

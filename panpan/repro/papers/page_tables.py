@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from panpan.repro.papers.grid import GridCell, named_tables
 from panpan.repro.papers.latex_tables import plain_tex
 from panpan.repro.papers.paper_table import MAX_CELL_CHARS, PaperTables, cut
-from panpan.repro.papers.pdf_lines import caption_name
+from panpan.repro.papers.pdf.lines import caption_name
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:

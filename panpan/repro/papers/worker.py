@@ -25,7 +25,7 @@ def read_tables(kind: str, data: bytes, shown: str) -> PaperTables:
     """
     if kind == "pdf":
         from panpan.documents.read_words import read_words
-        from panpan.repro.papers.pdf_tables import pdf_tables
+        from panpan.repro.papers.pdf.tables import pdf_tables
 
         return pdf_tables(read_words(data, shown))
     from panpan.repro.papers import latex_tables, page_tables

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from panpan.documents.read_words import Rule
 from panpan.repro.papers.cell_numbers import has_numbers, is_blank, is_in_brackets, is_words
-from panpan.repro.papers.pdf_lines import LineCell, TextLine
+from panpan.repro.papers.pdf.lines import LineCell, TextLine
 from panpan.types.dataclass import dataclass
 
 _FAR_HEAD = 1.5

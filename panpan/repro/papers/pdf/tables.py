@@ -15,8 +15,8 @@ from panpan.repro.papers.paper_table import (
     PaperTables,
     cut,
 )
-from panpan.repro.papers.pdf_grid import tables_of_block
-from panpan.repro.papers.pdf_lines import Flow, TextLine, caption_name, flows_of, gutter_of
+from panpan.repro.papers.pdf.grid import tables_of_block
+from panpan.repro.papers.pdf.lines import Flow, TextLine, caption_name, flows_of, gutter_of
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 

@@ -7,8 +7,8 @@ from statistics import median
 from panpan.documents.read_words import Rule
 from panpan.repro.papers.cell_numbers import has_numbers, is_in_brackets
 from panpan.repro.papers.paper_table import PaperTable, Row, row_of, table_of
-from panpan.repro.papers.pdf_columns import Column, columns_of, heads_of, is_number, is_row, panels_of, without_notes
-from panpan.repro.papers.pdf_lines import TextLine
+from panpan.repro.papers.pdf.columns import Column, columns_of, heads_of, is_number, is_row, panels_of, without_notes
+from panpan.repro.papers.pdf.lines import TextLine
 from panpan.types.dataclass import dataclass
 
 _UNFINISHED = ("-", "(", ",", "/", "+", "&", " and", " with", " of", " for", " the", " in", " on", " w/", " w/o", " by")

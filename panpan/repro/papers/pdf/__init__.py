@@ -1,0 +1,1 @@
+"""Tables of a PDF, by the places of words on its pages."""

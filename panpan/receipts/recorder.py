@@ -18,10 +18,10 @@ from panpan.receipts.digests import FileDigests, file_digest, named, storable
 from panpan.receipts.environment_identity import Environments
 from panpan.receipts.inotify import Inotify
 from panpan.receipts.inputs import InputFinder, InputsAndOutputs, only_touched
-from panpan.receipts.pytest_report import PytestReports, may_add_report
+from panpan.receipts.reports.pytest_report import PytestReports, may_add_report
 from panpan.receipts.receipt import Receipt, TestCounts
 from panpan.receipts.staleness import Freshness, freshness_of
-from panpan.receipts.test_reports import (
+from panpan.receipts.reports.test_reports import (
     GoTestOutput,
     RanBetween,
     TestFiles,

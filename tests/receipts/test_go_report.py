@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.receipts.receipt import TestCounts
-from panpan.receipts.test_reports import GoTestOutput
+from panpan.receipts.reports.test_reports import GoTestOutput
 
 
 def line(action: str, test: str = "", package: str = "example.org/p") -> bytes:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.receipts.junit_report import MAX_BYTES, NotAReportError, read_junit
+from panpan.receipts.reports.junit_report import MAX_BYTES, NotAReportError, read_junit
 
 PYTEST = b"""<?xml version="1.0" encoding="utf-8"?><testsuites name="pytest tests"><testsuite name="pytest" errors="1"
  failures="1" skipped="2" tests="5" time="0.157" timestamp="2026-11-30T05:57:53.689751+00:00" hostname="vm">

@@ -4,7 +4,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from panpan.receipts.pytest_report import without_report_line
+from panpan.receipts.reports.pytest_report import without_report_line
 from panpan.receipts.receipt import TestCounts
 from panpan.receipts.recorder import CommandRecorder, StartedCommand
 from panpan.system.files.canonical import canonical_path

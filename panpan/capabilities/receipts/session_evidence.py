@@ -20,7 +20,7 @@ from panpan.capabilities.receipts.command_scope import (
     scope_of,
 )
 from panpan.receipts.receipt import Receipt
-from panpan.receipts.test_reports import MOST_FILES
+from panpan.receipts.reports.test_reports import MOST_FILES
 from panpan.types.pattern import compile_late
 
 State: TypeAlias = Literal["fresh", "stale", "unknown"]

@@ -1,0 +1,1 @@
+"""Reports of test programs: how they come about, and the counts in them."""

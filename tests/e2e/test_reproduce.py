@@ -157,7 +157,7 @@ def test_reproduction_killed_in_each_step_ends_as_any_other(panpan: Panpan) -> N
     assert EXPLANATION in (folder / "report.md").read_text().replace("\\", "")
     assert (folder / "kit" / "reproduce.sh").is_file()
     assert len(panpan.session_files()) == 2, "one to prepare, and one to explain"
-    assert [path.name for path in folder.iterdir() if "part" in path.name] == []
+    assert [path.name for path in folder.iterdir() if "part" in path.name or "tmp" in path.name] == []
 
 
 def killed_at_line(panpan: Panpan, words: str, *args: str) -> None:

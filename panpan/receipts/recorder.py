@@ -18,9 +18,8 @@ from panpan.receipts.digests import FileDigests, file_digest, named, storable
 from panpan.receipts.environment_identity import Environments
 from panpan.receipts.inotify import Inotify
 from panpan.receipts.inputs import InputFinder, InputsAndOutputs, only_touched
-from panpan.receipts.reports.pytest_report import PytestReports, may_add_report
 from panpan.receipts.receipt import Receipt, TestCounts
-from panpan.receipts.staleness import Freshness, freshness_of
+from panpan.receipts.reports.pytest_report import PytestReports, may_add_report
 from panpan.receipts.reports.test_reports import (
     GoTestOutput,
     RanBetween,
@@ -29,6 +28,7 @@ from panpan.receipts.reports.test_reports import (
     counts_of_written,
     possible_reports,
 )
+from panpan.receipts.staleness import Freshness, freshness_of
 from panpan.receipts.touched_files import FilesSeen, TouchedFiles
 from panpan.receipts.watched_files import WatchedFiles
 from panpan.system.files.folder_tree import remove_tree

@@ -4,9 +4,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from panpan.receipts.reports.pytest_report import without_report_line
 from panpan.receipts.receipt import TestCounts
 from panpan.receipts.recorder import CommandRecorder, StartedCommand
+from panpan.receipts.reports.pytest_report import without_report_line
 from panpan.system.files.canonical import canonical_path
 from tests.receipts.recorded import Workspace, inputs_of, workspace_at
 

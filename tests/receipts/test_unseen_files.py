@@ -1,5 +1,6 @@
 """All files count where nobody sees which ones a command reads, or none are known."""
 
+import os
 from pathlib import Path
 
 from panpan.receipts.workspace_files import MOST_FILES
@@ -61,7 +62,7 @@ async def test_workspace_of_many_files(tmp_path: Path) -> None:
         for folder in range(20):
             (work.top / str(folder)).mkdir()
             for number in range(MOST_FILES // 20):
-                (work.top / str(folder) / str(number)).touch()
+                os.close(os.open(work.top / str(folder) / str(number), os.O_CREAT))  # twice as quick as Path.touch
         work.write("one.more")
         receipt = await work.run("cat 3/4 one.more")
         assert inputs_of(receipt).keys() == {"3/4", "one.more"}

@@ -12,9 +12,9 @@ from anyio import to_thread
 
 from panpan.capabilities.receipts.session_recorder import Origin, Printed, SessionRecorder, exit_code_of, feed_file
 from panpan.core.recorded_commands import NO_VARIABLES, CommandRecord
-from panpan.receipts.reports.pytest_report import without_report_line
 from panpan.receipts.receipt import Receipt, utc_now
 from panpan.receipts.recorder import Recording, StartedCommand
+from panpan.receipts.reports.pytest_report import without_report_line
 from panpan.system.sandbox.command_sandbox import Start
 
 

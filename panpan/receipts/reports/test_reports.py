@@ -15,8 +15,8 @@ from typing import Any
 
 from panpan.errors import ToolError
 from panpan.receipts.digests import Content
-from panpan.receipts.reports.junit_report import MAX_BYTES, MOST_NAMES, JUnitReport, NotAReportError, read_junit
 from panpan.receipts.receipt import TestCounts
+from panpan.receipts.reports.junit_report import MAX_BYTES, MOST_NAMES, JUnitReport, NotAReportError, read_junit
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
 

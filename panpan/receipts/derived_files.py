@@ -64,14 +64,14 @@ class DerivedFiles:
             knows_all: False if it may have read other files, too.
         """
         self._commands += 1
-        texts = {path: content for path, content in inputs.items() if not is_compiled(path, content)}
+        texts = {path: content for path, content in inputs.items() if not _is_compiled(path, content)}
         sources = {path: content for path, content in texts.items() if not path.endswith(_NOT_COMPILED)}
         for path, content in outputs.items():
             self._origins.pop(path, None)
             if content.sha256:
                 while len(self._origins) >= _MOST_REMEMBERED:
                     del self._origins[next(iter(self._origins))]
-                own = sources if is_compiled(path, content) else texts
+                own = sources if _is_compiled(path, content) else texts
                 self._origins[path] = _Origin(self._commands, content.sha256, own, knows_all)
 
     async def sources_of(self, inputs: Mapping[str, Content], outputs: Collection[str]) -> Sources:
@@ -84,7 +84,7 @@ class DerivedFiles:
             outputs: Files that it wrote, canonical; those that it read, too, it has made of its other inputs.
         """
         known = {path: origin for path in inputs if (origin := self._origin(path, inputs[path])) is not None}
-        compiled = {path for path, content in inputs.items() if is_compiled(path, content)}
+        compiled = {path for path, content in inputs.items() if _is_compiled(path, content)}
         texts = [path for path in known if path not in compiled and path.endswith(_TEXTS_OF_PROGRAMS)]
         origins = [known[path] for path in (known.keys() & compiled) | await self._git.ignored(texts)]
         strange = compiled - known.keys() - set(outputs)
@@ -115,7 +115,7 @@ _BY_ENDING: Mapping[bytes, tuple[str, ...]] = {
 _DOCUMENT = b"%PDF-"
 
 
-def is_compiled(path: str, content: Content) -> bool:
+def _is_compiled(path: str, content: Content) -> bool:
     """Return True if a file is a program, a library or a package that was made from sources."""
     if content.head.startswith(_COMPILED):
         return True
@@ -126,7 +126,7 @@ def is_compiled(path: str, content: Content) -> bool:
 def built_files(outputs: Mapping[str, Content]) -> list[str]:
     """Return the files that look like what a build makes: programs, libraries, packages and documents."""
     return [
-        path for path, content in outputs.items() if is_compiled(path, content) or content.head.startswith(_DOCUMENT)
+        path for path, content in outputs.items() if _is_compiled(path, content) or content.head.startswith(_DOCUMENT)
     ]
 
 

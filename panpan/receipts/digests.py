@@ -25,7 +25,7 @@ WHOLE_BYTES = 256 * MB
 """Largest file that is digested whole where nobody asks for another limit."""
 RECEIPT_BYTES = 1_000 * MB
 """Most bytes that are read for one receipt."""
-HEAD_BYTES = 16
+_HEAD_BYTES = 16
 _CHUNK_BYTES = 1 << 20
 _SAMPLES = 16
 _SAMPLE_BYTES = 1 << 16
@@ -176,7 +176,7 @@ def _content(fd: int, status: os.stat_result, left: _Allowance) -> Content:
     head = b""
     for start, length in ((0, size),) if how == "whole" else _samples(size):
         for piece in _pieces(fd, start, length):
-            head = head or piece[:HEAD_BYTES]
+            head = head or piece[:_HEAD_BYTES]
             digest.update(piece)
     return Content(size, digest.hexdigest(), how, head, status.st_mtime_ns)
 

@@ -36,10 +36,10 @@ from panpan.receipts.workspace_files import (
     walk_folders,
 )
 
-MOST_WATCHES = 50_000
+_MOST_WATCHES = 50_000
 """Most folders that are watched; each takes about a kilobyte of the kernel's memory."""
 _OF_FOLDERS = CREATED | IGNORED | MOVED_AWAY | MOVED_HERE
-MOST_ENTRIES = 1_000_000
+_MOST_ENTRIES = 1_000_000
 """Most files and folders that are looked through for folders, about two seconds."""
 
 _FileId: TypeAlias = tuple[int, int] | None
@@ -64,7 +64,7 @@ class WatchedFiles:
         roots: Sequence[str],
         hidden: Collection[str] = (),
         *,
-        most_watches: int = MOST_WATCHES,
+        most_watches: int = _MOST_WATCHES,
         open_inotify: Callable[[], Inotify] = Inotify,
     ) -> None:
         self._roots = tuple(roots)
@@ -84,11 +84,6 @@ class WatchedFiles:
         self._reports: dict[int, Callable[[str], None]] = {}
         self._active: list[FilesSeen] = []
         self._thread: EventThread | None = None
-
-    @property
-    def is_available(self) -> bool:
-        """False if files cannot be watched here."""
-        return not self._is_unavailable
 
     def begin(self) -> FilesSeen:
         """Begin to collect what happens from now on."""
@@ -211,7 +206,7 @@ class WatchedFiles:
             self._watch_file(inotify, top)
         for folder in walk_folders(top, self._hidden, is_root=is_root):
             self._looked_through += 1 + len(folder.files)
-            if len(self._folders) >= self._most_watches or self._looked_through > MOST_ENTRIES:
+            if len(self._folders) >= self._most_watches or self._looked_through > _MOST_ENTRIES:
                 raise OSError(errno.ENOSPC, "too many folders to watch")
             try:
                 number = inotify.add(folder.path)

@@ -60,7 +60,7 @@ class Receipts(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        return RECEIPT_COMMANDS
+        return _RECEIPT_COMMANDS
 
 
 async def _receipts(terminal: Terminal, wanted: str) -> None:
@@ -74,7 +74,7 @@ def _ids(session: Session) -> Sequence[str]:
     return () if receipts is None else [one.receipt.id for one in receipts.receipts]
 
 
-RECEIPT_COMMANDS: Sequence[Command] = (
+_RECEIPT_COMMANDS: Sequence[Command] = (
     Command(
         "receipts",
         "List the commands that ran, and if their results still hold",

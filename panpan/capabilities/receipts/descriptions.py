@@ -8,7 +8,7 @@ from panpan.receipts.receipt import FileDigest, Receipt, TestCounts
 from panpan.receipts.staleness import Freshness
 from panpan.system.text.terminal_text import clean_line, spoken_s
 
-MAX_CHANGED = 3
+_MAX_CHANGED = 3
 """Most changed files that a list names."""
 MAX_FILES = 50
 """Most files of one kind that a receipt in full names."""
@@ -41,16 +41,16 @@ def _counts(counts: TestCounts) -> str:
     return f"{told or 'no tests ran'} ({clean_line(counts.framework)})"
 
 
-def freshness_in_short(freshness: Freshness) -> str:
+def _freshness_in_short(freshness: Freshness) -> str:
     """Return if a receipt still holds, and which files have changed."""
     if freshness.state != "stale":
         return "inputs unchanged" if freshness.state == "fresh" else "not known if inputs changed"
     changed = [clean_line(path) for path in freshness.changed]
-    more = f" and {len(changed) - MAX_CHANGED:,} more" if len(changed) > MAX_CHANGED else ""
-    return f"stale: {', '.join(changed[:MAX_CHANGED])}{more} changed"
+    more = f" and {len(changed) - _MAX_CHANGED:,} more" if len(changed) > _MAX_CHANGED else ""
+    return f"stale: {', '.join(changed[:_MAX_CHANGED])}{more} changed"
 
 
-def age_of(receipt: Receipt, now: datetime) -> str:
+def _age_of(receipt: Receipt, now: datetime) -> str:
     """Return how long ago a command ended."""
     try:
         seconds = (now - datetime.fromisoformat(receipt.ended_at)).total_seconds()
@@ -59,7 +59,7 @@ def age_of(receipt: Receipt, now: datetime) -> str:
     return f"{spoken_s(max(seconds, 0))} ago"
 
 
-def runner_of(one: SessionReceipt) -> str:
+def _runner_of(one: SessionReceipt) -> str:
     """Return who ran it, if that was not the main agent."""
     if one.is_of_user:
         return "yours"
@@ -70,9 +70,9 @@ def short_receipt(one: SessionReceipt, freshness: Freshness | None, now: datetim
     """Return a receipt for a list: the command, and below it what came of it."""
     facts = (
         outcome_of(one.receipt),
-        age_of(one.receipt, now),
-        "" if freshness is None else freshness_in_short(freshness),
-        runner_of(one),
+        _age_of(one.receipt, now),
+        "" if freshness is None else _freshness_in_short(freshness),
+        _runner_of(one),
     )
     return "\n".join((command_of(one.receipt), " · ".join(filter(None, facts))))
 
@@ -87,8 +87,8 @@ def full_receipt(one: SessionReceipt, freshness: Freshness) -> Iterator[tuple[st
         ("kind", receipt.kind),
         ("outcome", outcome_of(receipt)),
         ("failed", ", ".join(name for counts in receipt.tests for name in counts.names)),
-        ("still holds", freshness_in_short(freshness)),
-        ("run by", runner_of(one) or "the agent"),
+        ("still holds", _freshness_in_short(freshness)),
+        ("run by", _runner_of(one) or "the agent"),
         ("turn", f"{one.turn}"),
         ("folder", f"{receipt.cwd} in {one.root}"),
         ("began", receipt.began_at),

@@ -101,7 +101,7 @@ class ClosingHook(Hook):
         if waiting.cancelled_caught:  # without the newest receipts, older ones might say too much
             self._found = None
             return ()
-        closing = await self._closing(whole_answer(round_.conversation, reply))
+        closing = await self._closing(_whole_answer(round_.conversation, reply))
         self._found, self._holding = closing.verification, closing.holding
         if self._found is None or not self._found.unverified:
             return ()
@@ -136,7 +136,7 @@ class ClosingHook(Hook):
         return closing(claims, await gather(self._receipts, claims, self._told), self._told)
 
 
-def whole_answer(conversation: Conversation, reply: AssistantMessage) -> str:
+def _whole_answer(conversation: Conversation, reply: AssistantMessage) -> str:
     """Return the text of a reply behind the text of those that it continues."""
     parts = [reply.text]
     for message in reversed(conversation.messages):

@@ -68,7 +68,7 @@ class RunningCommand(CommandRecord):
         self._has_left = True
         origin = replace(self._origin, task_id=task_id)
         self._recorder.note_background(
-            origin, begun_receipt(self._command, origin.root, self._start.box, self._start.network)
+            origin, _begun_receipt(self._command, origin.root, self._start.box, self._start.network)
         )
         self._recorder.take(origin, partial(self._end_of_task, task_id, self._start, output))
 
@@ -126,13 +126,13 @@ class LookRecording:
             "output_bytes": self._printed.size,
             "output_sha256": self._printed.digest.hexdigest(),
         }
-        return begun_receipt(self._command, self._root, box, network).model_copy(update=known)
+        return _begun_receipt(self._command, self._root, box, network).model_copy(update=known)
 
     def abandon(self) -> None:
         pass
 
 
-def begun_receipt(command: StartedCommand, root: Path, box: str, network: bool | Sequence[str]) -> Receipt:
+def _begun_receipt(command: StartedCommand, root: Path, box: str, network: bool | Sequence[str]) -> Receipt:
     """Return what is known of a command that has begun."""
     cwd = command.cwd
     return Receipt(

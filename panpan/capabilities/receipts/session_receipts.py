@@ -63,11 +63,6 @@ class SessionReceipts:
         """All receipts, in the order in which the commands ended; await `settled` before."""
         return tuple(self._receipts)
 
-    @property
-    def of_this_turn(self) -> Sequence[SessionReceipt]:
-        """Receipts of commands that ended since the newest turn began."""
-        return [one for one in self._receipts if one.turn == self.turn]
-
     async def settled(self) -> None:
         """Wait until the receipt of each command that has ended is in `receipts`."""
         await self._settle()

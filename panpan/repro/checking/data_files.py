@@ -22,9 +22,9 @@ from panpan.system.files.folder_tree import walk
 from panpan.system.text.terminal_text import clean_line, size_text
 from panpan.types.dataclass import dataclass
 
-MAX_STATED_BYTES = 100_000_000_000
+_MAX_STATED_BYTES = 100_000_000_000
 """Largest file that is read whole, for a minute or two, since its checksum is stated."""
-MAX_FOLDER_BYTES = 20_000_000_000
+_MAX_FOLDER_BYTES = 20_000_000_000
 """Most bytes of one folder that are read; of further files only parts."""
 MAX_FILES = 10_000
 """Most files of one folder that a check names."""
@@ -42,9 +42,9 @@ class _Known(BaseModel):
 class Limits:
     """Sizes up to which files are read, in bytes."""
 
-    stated: int = MAX_STATED_BYTES
+    stated: int = _MAX_STATED_BYTES
     whole: int = WHOLE_BYTES
-    folder: int = MAX_FOLDER_BYTES
+    folder: int = _MAX_FOLDER_BYTES
     files: int = MAX_FILES
 
 

@@ -35,7 +35,7 @@ def reference_seed(claim: Claim) -> int | None:
     return claim.seeds[0] if claim.seeds else 0
 
 
-def tolerance_of(claim: Claim, claimed: WrittenNumber) -> Decimal:
+def _tolerance_of(claim: Claim, claimed: WrittenNumber) -> Decimal:
     """Return the distance that a number may have; half a unit of the last written digit if the claim says nothing."""
     tolerance = claim.tolerance
     if tolerance.exact:
@@ -68,7 +68,7 @@ class Evidence:
     def __init__(self, claim: Claim, claimed: WrittenNumber, runs: Sequence[ClaimRun]) -> None:
         self.claim = claim
         self.claimed = claimed
-        self.tolerance = tolerance_of(claim, claimed)
+        self.tolerance = _tolerance_of(claim, claimed)
         self._runs = runs
 
     @cached_property

@@ -11,7 +11,7 @@ import sys
 FLAGS = re.MULTILINE
 
 
-def last_match(pattern: str, text: str) -> str | None:
+def _last_match(pattern: str, text: str) -> str | None:
     """Return the group of the last match in which it takes part; None if there is none."""
     found = None
     for match in re.compile(pattern, FLAGS).finditer(text):
@@ -23,7 +23,7 @@ def main() -> None:
     """Search for all patterns."""
     given = json.load(sys.stdin)
     for pattern in given["patterns"]:
-        sys.stdout.write(f"{json.dumps(last_match(pattern, given['text']))}\n")
+        sys.stdout.write(f"{json.dumps(_last_match(pattern, given['text']))}\n")
         sys.stdout.flush()
 
 

@@ -11,7 +11,7 @@ from panpan.repro.journey.model_runs import ModelRuns
 from panpan.repro.journey.report import label_of
 from panpan.repro.journey.reproduction_folder import JourneyState
 
-LOOKING_TOOLS = "Read,LS,Glob,Grep"
+_LOOKING_TOOLS = "Read,LS,Glob,Grep"
 _MAX_EXPLAINED = 20
 _MAX_TEXT_CHARS = 20_000
 
@@ -27,7 +27,7 @@ async def explain(check: CheckReport, runs: ModelRuns, say: Callable[[str], None
         return
     say("explain: the model looks at the numbers that deviate")
     message = (files("panpan.repro.journey") / "explain.md").read_text(encoding="utf-8").replace("{facts}", facts)
-    await runs.ask("explain", _digest(facts), message, ("--tools", LOOKING_TOOLS))
+    await runs.ask("explain", _digest(facts), message, ("--tools", _LOOKING_TOOLS))
 
 
 def explanation_of(check: CheckReport, state: JourneyState) -> str:

@@ -27,7 +27,7 @@ from panpan.system.git.fetching import GitAddress, fetch_repository, run_fetchin
 from panpan.system.web.network import GuardedClient, WebNetwork
 from panpan.version import __version__
 
-MAX_PAPER_BYTES = 100_000_000
+_MAX_PAPER_BYTES = 100_000_000
 _DOWNLOAD_S = 300.0
 _PART = "source.part-"
 
@@ -149,7 +149,7 @@ async def _paper_data(paper: Given, env: Mapping[str, str], network: WebNetwork 
 
 
 def _read(path: str) -> bytes:
-    return read_users_file(path, max_bytes=MAX_PAPER_BYTES)
+    return read_users_file(path, max_bytes=_MAX_PAPER_BYTES)
 
 
 async def users_network(env: Mapping[str, str]) -> WebNetwork:
@@ -172,4 +172,4 @@ async def _download(url: str, env: Mapping[str, str], network: WebNetwork | None
     ):
         if response.status != 200:
             raise ToolError(f"the server answered {response.status}")
-        return await response.read(MAX_PAPER_BYTES, within_s=_DOWNLOAD_S)
+        return await response.read(_MAX_PAPER_BYTES, within_s=_DOWNLOAD_S)

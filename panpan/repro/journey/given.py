@@ -12,7 +12,7 @@ from panpan.types.pattern import compile_late
 
 PAPER_SUFFIXES = (".pdf", ".html", ".htm", ".md", ".tex")
 """Ends of the names of papers that can be read."""
-SUFFIX = "-reproduction"
+_SUFFIX = "-reproduction"
 _ARXIV = ("arxiv.org", "www.arxiv.org", "export.arxiv.org")
 _ARXIV_ID = compile_late(r"(?i)arxiv:(?P<id>\d{4}\.\d{4,5}(?:v\d+)?|[a-z-]+(?:\.[a-z]{2})?/\d{7}(?:v\d+)?)")
 _UNUSUAL = compile_late(r"[^\w.-]+")
@@ -45,7 +45,7 @@ class Given:
         else:
             name = urlsplit(self.url).path.rstrip("/").rpartition("/")[2].removesuffix(".pdf")
         plain = _UNUSUAL.sub("-", name).strip("-.")[:_MAX_NAME_CHARS]
-        return f"{plain or 'paper'}{SUFFIX}"
+        return f"{plain or 'paper'}{_SUFFIX}"
 
 
 def read_given(text: str, cwd: Path) -> Given:

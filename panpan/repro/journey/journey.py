@@ -36,7 +36,7 @@ from panpan.system.web.network import WebNetwork
 from panpan.types.dataclass import dataclass
 
 _READMES = ("README.md", "readme.md", "Readme.md", "README.html")
-EMPTY_CLAIMS = b"# The claims of the paper; docs/reproduction.md has all keys.\n\n[paper]\n"
+_EMPTY_CLAIMS = b"# The claims of the paper; docs/reproduction.md has all keys.\n\n[paper]\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,11 +177,11 @@ class Journey:
         if paper is None:
             paper = await to_thread.run_sync(_file_of, self.folder.source, _READMES)
         if paper is None:
-            return EMPTY_CLAIMS, "none yet: there is no paper and no README"
+            return _EMPTY_CLAIMS, "none yet: there is no paper and no README"
         name = paper.name if self.folder.paper is None else name_only(state.paper)
         data = await self._parts.propose(paper)
         if data is None:
-            return EMPTY_CLAIMS, f"none yet: {name} has no tables with numbers"
+            return _EMPTY_CLAIMS, f"none yet: {name} has no tables with numbers"
         return data, f"read from the tables of {name}"
 
     async def _require_claims(self) -> None:

@@ -27,7 +27,7 @@ VERDICTS: Mapping[Verdict, str] = {
 }
 """Verdicts in the order of reports, each with its meaning."""
 assert set(VERDICTS) == set(get_args(Verdict))
-HOLDING: Sequence[Verdict] = ("reproduced", "within spread")
+_HOLDING: Sequence[Verdict] = ("reproduced", "within spread")
 MODEL_NOTE = "A model wrote this. Nobody has checked it, and it decides nothing."
 _MAX_FILES = 20
 
@@ -75,7 +75,7 @@ class ReproductionReport:
         total = len(self.check.judgements)
         if not total:
             return "There are no claims, so nothing was checked."
-        holding = sum(len(self.of(verdict)) for verdict in HOLDING)
+        holding = sum(len(self.of(verdict)) for verdict in _HOLDING)
         numbers = ((verdict, len(self.of(verdict))) for verdict in _SAID)
         others = [f"{number} {_SAID[verdict][number > 1]}" for verdict, number in numbers if number]
         return "; ".join([f"{holding} of {total} number{'s' * (total > 1)} hold{'s' * (holding == 1)}", *others]) + "."

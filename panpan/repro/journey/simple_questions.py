@@ -26,7 +26,7 @@ from panpan.repro.journey.repository_files import names_in
 from panpan.repro.journey.reproduction_folder import ReproductionFolder
 from panpan.system.files.canonical import canonical_path
 
-MAX_QUESTIONS = 20
+_MAX_QUESTIONS = 20
 _NUMBER = r"\s*[:=]?\s*(-?[0-9][0-9.,]*(?:e-?[0-9]+)?)"
 _ENDING = re.compile(r"[\s:=]*(?:[-+]?[0-9][0-9.,]*%?|\{[^{}]*\})?[\s:=]*$")
 _SEED = re.compile(r"(--?seed[= ]|\bseed=)(\d+)")
@@ -52,7 +52,7 @@ async def ask_simply(
     """
     places = await _places(folder)
     chosen: dict[str, Place] = {}
-    possible = [(claim, near) for claim in claims if (near := nearest(claim, places))][:MAX_QUESTIONS]
+    possible = [(claim, near) for claim in claims if (near := nearest(claim, places))][:_MAX_QUESTIONS]
     for number, (claim, near) in enumerate(possible, 1):
         say(f"prepare: asks about {label_of(claim)} ({number} of {len(possible)})")
         message = _question(claim, near)

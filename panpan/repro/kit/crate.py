@@ -18,7 +18,7 @@ _TYPES = {
     ".sh": "application/x-sh", ".py": "text/x-python", ".gz": "application/gzip",
 }  # fmt: skip
 
-Entity = dict[str, Any]
+_Entity = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +54,13 @@ def crate(facts: CrateFacts) -> dict[str, Any]:
     return {"@context": context, "@graph": list(map(_compact, _entities(facts)))}
 
 
-def _compact(entity: Entity) -> Entity:
+def _compact(entity: _Entity) -> _Entity:
     """Return an entity in the form that the specification wants: one value is no list, and no value no property."""
     lists = {key: value for key, value in entity.items() if isinstance(value, list) and len(value) < 2}
     return {key: lists[key][0] if key in lists else value for key, value in entity.items() if lists.get(key, True)}
 
 
-def _entities(facts: CrateFacts) -> Iterator[Entity]:
+def _entities(facts: CrateFacts) -> Iterator[_Entity]:
     actions = [_action(one, facts) for one in facts.receipts]
     known = {action["@id"] for action, _ in actions}
     yield {
@@ -87,13 +87,13 @@ def _entities(facts: CrateFacts) -> Iterator[Entity]:
     yield from (_file(path, *facts.files[path], facts.descriptions.get(path, "")) for path in facts.files)
     yield _program(facts)
     yield from map(_package, facts.packages)
-    found: dict[str, Entity] = {}
+    found: dict[str, _Entity] = {}
     for action, others in actions:
         found |= {one["@id"]: one for one in (action, *others)}
     yield from found.values()
 
 
-def _licence(licence: str) -> Entity:
+def _licence(licence: str) -> _Entity:
     if licence.startswith("https://"):
         name = licence.rstrip("/").rpartition("/")[2]
         return {"@id": licence, "@type": "CreativeWork", "name": name, "description": f"the licence {name}"}
@@ -101,7 +101,7 @@ def _licence(licence: str) -> Entity:
     return {"@id": "#licence", "@type": "CreativeWork", "name": "licence", "description": said}
 
 
-def _program(facts: CrateFacts) -> Entity:
+def _program(facts: CrateFacts) -> _Entity:
     return {
         "@id": facts.address or "#sources",
         "@type": "SoftwareSourceCode",
@@ -113,14 +113,14 @@ def _program(facts: CrateFacts) -> Entity:
     }
 
 
-def _package(package: str) -> Entity:
+def _package(package: str) -> _Entity:
     """Return a package in the form that the profile has for dependencies."""
     name, _, version = package.partition("==")
     address = f"https://pypi.org/project/{quote(name)}/{quote(version)}/"
     return {"@id": address, "@type": "SoftwareApplication", "name": name, "softwareVersion": version, "url": address}
 
 
-def _file(path: str, size: int, sha256: str, description: str) -> Entity:
+def _file(path: str, size: int, sha256: str, description: str) -> _Entity:
     suffix = path[path.rfind(".") :] if "." in path else ""
     return {
         "@id": _id_of(path),
@@ -133,7 +133,7 @@ def _file(path: str, size: int, sha256: str, description: str) -> Entity:
     }
 
 
-def _action(receipt: Mapping[str, Any], facts: CrateFacts) -> tuple[Entity, Sequence[Entity]]:
+def _action(receipt: Mapping[str, Any], facts: CrateFacts) -> tuple[_Entity, Sequence[_Entity]]:
     """Return a run, and the entities that only it names."""
     is_success = receipt["exit_code"] == 0 and not receipt["timed_out"]
     inputs = [_mentioned(one) for one in receipt["inputs"]]
@@ -145,7 +145,7 @@ def _action(receipt: Mapping[str, Any], facts: CrateFacts) -> tuple[Entity, Sequ
     kept = [{"@id": _id_of(path)} for path in facts.outputs.get(receipt["id"], ())]
     line = receipt["argv"][-1] if receipt["argv"] else "a command"
     program = _program(facts)["@id"]
-    action: Entity = {
+    action: _Entity = {
         "@id": f"#run-{receipt['id']}",
         "@type": "CreateAction",
         "name": line,
@@ -166,7 +166,7 @@ def _action(receipt: Mapping[str, Any], facts: CrateFacts) -> tuple[Entity, Sequ
     return action, (*inputs, *written, *settings)
 
 
-def _mentioned(digest: Mapping[str, Any]) -> Entity:
+def _mentioned(digest: Mapping[str, Any]) -> _Entity:
     """Return a file that is not in the kit, as it was."""
     mark = digest["sha256"][:16] or "unknown"
     return {

@@ -26,7 +26,7 @@ from panpan.system.text.redact import Redactor
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
-MIN_NAME_CHARS = 3
+_MIN_NAME_CHARS = 3
 """Shorter names of users and hosts are left: they would blank ordinary words."""
 _COMMON_NAMES = """
     admin administrator anonymous app bench build builder centos code codespace conda container core data debian default
@@ -147,7 +147,7 @@ _KINDS = {"[home]": "your home folder", "[user]": "your user name", "[host]": "t
 
 def is_telling(name: str) -> bool:
     """True if a name tells who somebody is or which machine it was."""
-    return len(name) >= MIN_NAME_CHARS and name.lower() not in common_names()
+    return len(name) >= _MIN_NAME_CHARS and name.lower() not in common_names()
 
 
 def is_private_place(path: str) -> bool:

@@ -21,7 +21,7 @@ from panpan.types.events import is_generated
 
 MAX_ARCHIVE_BYTES = 50_000_000
 """Largest archive of a kit, compressed."""
-MAX_SOURCE_BYTES = 500_000_000
+_MAX_SOURCE_BYTES = 500_000_000
 """Most that is packed."""
 _GIT_S = 120.0
 _TIME = 1_000_000_000
@@ -115,8 +115,8 @@ def _pack(folder: Path, names: Sequence[str], file: IO[bytes]) -> None:
                 member.type, member.linkname = tarfile.SYMTYPE, str(path.readlink())
                 tar.addfile(member)
             elif stat.S_ISREG(status.st_mode):
-                if (total := total + status.st_size) > MAX_SOURCE_BYTES:
-                    raise TooLargeError(f"the sources take more than {MAX_SOURCE_BYTES // 1_000_000} MB")
+                if (total := total + status.st_size) > _MAX_SOURCE_BYTES:
+                    raise TooLargeError(f"the sources take more than {_MAX_SOURCE_BYTES // 1_000_000} MB")
                 data = path.read_bytes()
                 member.size = len(data)
                 tar.addfile(member, io.BytesIO(data))

@@ -168,7 +168,7 @@ class _Dialog:
                     await to_thread.run_sync(self.confirmations.keep, [claim])
                     return True
                 case 1:
-                    if problem := await edit_claim(file, claim, self.env):
+                    if problem := await _edit_claim(file, claim, self.env):
                         await questions.tell(problem)
                 case 2:
                     await to_thread.run_sync(_remove, file, claim.id)
@@ -186,7 +186,7 @@ def _remove(file: ClaimsFile, claim_id: str) -> None:
     save_claims(file.path, without_claims(file.data, [claim_id]), old=file.data)
 
 
-async def edit_claim(file: ClaimsFile, claim: Claim, env: Mapping[str, str]) -> str:
+async def _edit_claim(file: ClaimsFile, claim: Claim, env: Mapping[str, str]) -> str:
     """Let the user edit one claim in their editor; return a sentence if nothing was changed because of a problem."""
     from panpan.faces.terminal.screen.external_program import EditorFailed, edit_in_editor  # imports prompt_toolkit
 

@@ -12,10 +12,10 @@ MAX_ROWS = 500
 MAX_COLUMNS = 60
 MAX_CELL_CHARS = 200
 MAX_CAPTION_CHARS = 600
-MAX_QUOTE_CHARS = 400
+_MAX_QUOTE_CHARS = 400
 
 Cell = Annotated[str, StringConstraints(max_length=MAX_CELL_CHARS)]
-Line = Annotated[str, StringConstraints(max_length=MAX_QUOTE_CHARS)]
+Line = Annotated[str, StringConstraints(max_length=_MAX_QUOTE_CHARS)]
 
 
 class _Record(BaseModel):
@@ -77,5 +77,5 @@ def row_of(label: str, cells: list[str], quote: str) -> Row:
     return Row(
         label=cut(label, MAX_CELL_CHARS),
         cells=tuple(cut(cell, MAX_CELL_CHARS) for cell in cells[:MAX_COLUMNS]),
-        quote=cut(quote, MAX_QUOTE_CHARS),
+        quote=cut(quote, _MAX_QUOTE_CHARS),
     )

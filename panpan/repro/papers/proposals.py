@@ -15,7 +15,7 @@ from panpan.repro.papers.tables import ReadPaper
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
-MAX_CLAIMS = 2_000
+_MAX_CLAIMS = 2_000
 """Most claims of one document."""
 _MAX_SLUG_CHARS = 60
 _UNITS = (
@@ -81,8 +81,8 @@ def propose(paper: ReadPaper, source: str, only: Sequence[str] = ()) -> Proposal
         counts.append(FoundTable(table.name, table.page, len(claims) - before))
     left_out = sum(is_several_numbers(cell) for table in tables for row in table.rows for cell in row.cells)
     about = Paper(title=paper.tables.title, source=source, sha256=paper.sha256)
-    kept = Claims(paper=about, claim=tuple(claims[:MAX_CLAIMS]))
-    return Proposals(kept, tuple(one for one in counts if one.claims), left_out, max(len(claims) - MAX_CLAIMS, 0))
+    kept = Claims(paper=about, claim=tuple(claims[:_MAX_CLAIMS]))
+    return Proposals(kept, tuple(one for one in counts if one.claims), left_out, max(len(claims) - _MAX_CLAIMS, 0))
 
 
 def _is_named(table: PaperTable, name: str) -> bool:

@@ -11,7 +11,7 @@ from panpan.repro.checking.hints import hints_of
 from panpan.repro.checking.results import ClaimRun, DataCheck, Judgement
 from panpan.repro.claims.claim import Claim, Verdict
 from panpan.repro.claims.written_number import EXACT, read_number, shown_apart, shown_number
-from panpan.system.text.terminal_text import clean_line, counted
+from panpan.system.text.terminal_text import clean_line, counted, listed
 from panpan.types.dataclass import dataclass
 
 ENOUGH_SEEDS = 3
@@ -114,7 +114,7 @@ def _verdict(found: Evidence, runs: Sequence[ClaimRun], data: Sequence[DataCheck
     if problems:
         return "not reproducible", f"{_difference(found)}, with other data: {problems}"
     if found.varies:
-        values = _listed(shown_apart(found.independent, found.claimed, each=True))
+        values = listed(shown_apart(found.independent, found.claimed, each=True), _MOST_SHOWN)
         return "not reproducible", f"the same command and seed give other numbers each time, and none is near: {values}"
     if reason := _too_little(found):
         return "not run", reason
@@ -137,7 +137,7 @@ def _match(found: Evidence) -> str:
     if not values or not all(map(found.is_near, values)):
         return ""
     shown = dict.fromkeys(shown_number(value, found.claimed) for value in sorted(values))
-    return f"{_listed([*shown])}{_seed_words(found)} is {_tolerance_words(found)}"
+    return f"{listed([*shown], _MOST_SHOWN)}{_seed_words(found)} is {_tolerance_words(found)}"
 
 
 def _spread(found: Evidence) -> str:
@@ -187,7 +187,7 @@ def _deviation(found: Evidence) -> str:
 
 def _difference(found: Evidence) -> str:
     claimed, values = found.claimed, found.at_reference or found.independent
-    measured = _listed(shown_apart(values, claimed))
+    measured = listed(shown_apart(values, claimed), _MOST_SHOWN)
     return f"{measured}{_seed_words(found)} instead of {clean_line(found.claim.value)}"
 
 
@@ -196,11 +196,6 @@ def _seed_words(found: Evidence) -> str:
         return ""
     whose = "the paper's seed" if found.claim.seed is not None else "seed"
     return f" with {whose} {found.reference}"
-
-
-def _listed(shown: Sequence[str]) -> str:
-    more = len(shown) - _MOST_SHOWN
-    return ", ".join(shown[:_MOST_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _tolerance_words(found: Evidence) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from panpan.repro.claims.claim import Extract
 from panpan.repro.claims.written_number import read_number
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.text.terminal_text import clean_line, listed
 from panpan.types.dataclass import dataclass
 
 _MAX_CHARS = 80
@@ -50,9 +50,7 @@ def quoted(text: str) -> str:
 
 def named(names: Iterable[str]) -> str:
     """Return the first names of strangers, and the number of others."""
-    every = [clean_line(name)[:_MAX_CHARS] for name in names]
-    more = len(every) - _MAX_NAMED
-    return ", ".join(every[:_MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    return listed([clean_line(name)[:_MAX_CHARS] for name in names], _MAX_NAMED)
 
 
 class _Literal(str):

@@ -4,7 +4,6 @@ The rule: a paper is a stranger's. Its repository is cloned only if the user say
 that the user has opened (`web.private_hosts`), and from the place that was checked: no redirect leads elsewhere.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from panpan.repro.journey.given import Given
 from panpan.repro.journey.parts import Parts
 from panpan.repro.papers.repository_addresses import NamedRepositories, NamedRepository, is_known, repository_address
 from panpan.system.git.fetching import GitAddress, git_address
+from panpan.system.text.terminal_text import listed
 from panpan.system.web.network import WebNetwork
 from panpan.system.web.url_guard import guard_url, plain_url
 
@@ -38,18 +38,12 @@ async def named_repository(paper: Path, parts: Parts, network: WebNetwork, *, sa
     if not candidates:
         return None
     if len(candidates) > 1:
-        raise AnswerNeededError(
-            f"the paper names {len(candidates):,} repositories; add one of them: {_told(candidates)}"
-        )
+        flags = listed([f"--repo {one}" for one in candidates], _MOST_TOLD)
+        raise AnswerNeededError(f"the paper names {len(candidates):,} repositories; add one of them: {flags}")
     (address,) = candidates
     if not says_yes and not await parts.may_clone(address):
         raise AnswerNeededError(f"{address} was not cloned; name the repository of the paper with --repo")
     return Given("repository", address, address=await _checked(address, network))
-
-
-def _told(candidates: Sequence[str]) -> str:
-    more = len(candidates) - _MOST_TOLD
-    return ", ".join(f"--repo {one}" for one in candidates[:_MOST_TOLD]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _may_be_fetched(named: NamedRepository, network: WebNetwork) -> bool:

@@ -9,6 +9,7 @@ print at all, such as controls: Python's `str.isprintable` knows those.
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from panpan.types.pattern import compile_late
 
@@ -170,3 +171,9 @@ def size_text(count: int) -> str:
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun, such as "1 seed" and "3 seeds"."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def listed(texts: Sequence[str], most: int) -> str:
+    """Return the first texts with commas between them, and the number of others, such as "a, b and 3 more"."""
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more:,} more" if more > 0 else "")

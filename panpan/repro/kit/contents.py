@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from panpan.repro.kit.private_words import PrivateWords
+from panpan.system.files.folder_tree import walk
 from panpan.system.text.terminal_text import without_controls
 from panpan.types.dataclass import dataclass
 
@@ -89,10 +90,13 @@ class Contents:
 
     def digests(self) -> Mapping[str, tuple[int, str]]:
         """Return size and SHA-256 of each file, by path, sorted."""
-        paths = sorted(path for path in self.folder.rglob("*") if path.is_file())
-        return {
-            path.relative_to(self.folder).as_posix(): (path.stat().st_size, digest_of(path)) for path in paths
-        }  # fmt: skip
+        return {name: (path.stat().st_size, digest_of(path)) for name, path in files_in(self.folder)}
+
+
+def files_in(folder: Path) -> Sequence[tuple[str, Path]]:
+    """Return the regular files of a kit with their names in it, sorted by name."""
+    paths = [Path(here, name) for here, _, names in walk(folder) for name in names]
+    return sorted((path.relative_to(folder).as_posix(), path) for path in paths if path.is_file())
 
 
 def is_page(name: str) -> bool:

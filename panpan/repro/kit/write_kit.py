@@ -18,7 +18,7 @@ from panpan.python_environments.requirement_files import without_login
 from panpan.receipts.receipt import FileDigest, utc_now
 from panpan.repro.checking.results import CheckReport, DataCheck, Judgement
 from panpan.repro.claims.claim import Claims
-from panpan.repro.kit.contents import Contents, is_page
+from panpan.repro.kit.contents import Contents, files_in, is_page
 from panpan.repro.kit.crate import METADATA_FILE, CrateFacts, crate
 from panpan.repro.kit.hardware import hardware
 from panpan.repro.kit.locks import RunPackages, add_lock, add_packages
@@ -288,9 +288,8 @@ class _Writer:
         }  # fmt: skip
 
     def _refuse_private(self) -> None:
-        for path in sorted(self._folder.rglob("*")):
-            name = path.relative_to(self._folder).as_posix()
-            if name == SOURCE or not path.is_file():
+        for name, path in files_in(self._folder):
+            if name == SOURCE:
                 continue
             text = "" if name == "compare.py" else path.read_bytes().decode(errors="replace")
             find = self._words.find_on_page if is_page(name) else self._words.find

@@ -71,7 +71,7 @@ def browsing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browsing]:
         "edit": [call("Read", {"file_path": "hello.py"}), Reply((Text("I change it."), CHANGE)), say("It is changed.")],
         "ask": [Reply((ToolCall("AskUserQuestion", {"questions": [QUESTION]}),)), say("As you like.")],
         "plan": [call("ExitPlanMode", {"plan": PLAN}), say("Then I begin.")],
-        "claim": [say("It works on GPU.")],
+        "claim": [say("I tested that it works on GPU.")],
         "hostile": [
             Reply((Thinking(HOSTILE), Text(HOSTILE), ToolCall("Read", {"file_path": HOSTILE}))),
             say(LONG_LINE),

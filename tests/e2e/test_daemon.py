@@ -40,8 +40,8 @@ def test_run_by_the_daemon_has_all_that_its_start_has(daemon: Daemon, panpan: Pa
             panpan.use(server)
             panpan.env["ANTHROPIC_BASE_URL"] = server.url
             panpan.env["MY_DATA"] = "here\nand there"
-            panpan.env["PANPAN_RECEIPTS_PYTEST_REPORT"] = "false"  # its place has another name in each run
-            args = ["-y", "--settings", f"/dev/fd/{opened.fileno()}", "-p", "look", "-f", "stream-json"]
+            fixed = ("--set", "receipts.pytest_report=false")  # the place of a report has another name in each run
+            args = ["-y", *fixed, "--settings", f"/dev/fd/{opened.fileno()}", "-p", "look", "-f", "stream-json"]
             done = finished(
                 daemon.start(
                     panpan,

@@ -71,7 +71,7 @@ def browsing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browsing]:
         "edit": [call("Read", {"file_path": "hello.py"}), Reply((Text("I change it."), CHANGE)), say("It is changed.")],
         "ask": [Reply((ToolCall("AskUserQuestion", {"questions": [QUESTION]}),)), say("As you like.")],
         "plan": [call("ExitPlanMode", {"plan": PLAN}), say("Then I begin.")],
-        "claim": [say("I tested that it works on GPU.")],
+        "claim": [say("All tests pass.")],
         "hostile": [
             Reply((Thinking(HOSTILE), Text(HOSTILE), ToolCall("Read", {"file_path": HOSTILE}))),
             say(LONG_LINE),
@@ -135,7 +135,7 @@ def test_evidence_for_an_answer_is_shown_below_it(browsing: Browsing) -> None:
 
     page.locator(".ended").wait_for()
 
-    assert page.locator(".ended p").all_inner_texts()[0] == 'unverified: "works on GPU"'
+    assert page.locator(".ended p").all_inner_texts()[0] == 'unverified: "All tests pass"'
 
 
 def test_token_leaves_the_address_at_once(browsing: Browsing) -> None:

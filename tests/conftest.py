@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from tests.fakes.project import Project
 
-EXAMPLES = 50
+EXAMPLES = 35
 """Examples of each property without a number of its own; they are random, except in CI."""
 
 settings.register_profile(

@@ -164,7 +164,7 @@ SPELLINGS = {
 }
 
 
-@settings(few, max_examples=600)
+@settings(few, max_examples=300)
 @given(
     st.one_of(st.sampled_from(COMMANDS), st.sampled_from(TABLE_LINES)),
     st.lists(st.sampled_from(sorted(SPELLINGS)), min_size=1, max_size=2),

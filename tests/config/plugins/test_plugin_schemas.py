@@ -89,7 +89,7 @@ def changed(draw: st.DrawFn, values: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**{key: value for key, value in values.items() if key not in gone}, **other}
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(changed(MANIFEST))
 def test_manifest_is_read_if_its_schema_allows_it(manifest: Mapping[str, Any]) -> None:
     files = {"plugin.json": SourceFile(json.dumps(manifest).encode())}
@@ -102,7 +102,7 @@ def test_manifest_is_read_if_its_schema_allows_it(manifest: Mapping[str, Any]) -
     assert is_read is PLUGIN.is_valid(manifest)
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(st.sampled_from(SERVERS).flatmap(changed))
 def test_server_counts_only_if_its_schema_allows_it(server: Mapping[str, Any]) -> None:
     fault = strict_fault(server)

@@ -19,8 +19,8 @@ demo:
 	@scripts/setup.sh $(if $(filter tape,$(DEMO)),tape,run)
 	@$(BIN)/panpan demo $(if $(filter tape,$(DEMO)),,--local)
 
-# Half as many again as there are processors: many tests wait for a program that they started.
-WORKERS = $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+# Twice as many as there are processors: many tests wait for a program that they started.
+WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 )))
 PARALLEL = -q -n $(WORKERS) --dist worksteal
 
 # A test that fails is run again alone; the run ends with a list of those that passed then.

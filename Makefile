@@ -22,6 +22,7 @@ demo:
 # Twice as many as there are processors: many tests wait for a program that they started.
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 )))
 PARALLEL = -q -n $(WORKERS) --dist worksteal
+PEERS = tests/peers
 
 # A test that fails is run again alone; the run ends with a list of those that passed then.
 test: dev
@@ -33,7 +34,7 @@ coverage: dev
 	$(BIN)/python -m pytest $(PARALLEL) --cov=panpan --cov-report=term:skip-covered
 
 test-peers: dev
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -o python_files='peer_*.py' tests/peers
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -o python_files='peer_*.py' $(PEERS)
 
 lint: dev
 	$(BIN)/ruff format --check .

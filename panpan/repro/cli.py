@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from panpan.cli_kit.commands import CommandGroup, chosen_folder
-from panpan.errors import ConfigError
+from panpan.errors import ConfigError, PanpanError
 
 _FOLDER = click.argument("folder", metavar="[FOLDER]", default=".", type=click.Path(path_type=Path))
 _FORMAT = click.option(
@@ -39,11 +39,21 @@ def existing_folder(folder: Path) -> Path:
     return path
 
 
+class StepFailedError(PanpanError):
+    """The check could not be made to its end; 1 would say that a claim deviates."""
+
+    exit_code = 2
+
+
 @contextmanager
-def _told_how_to_go_on() -> Iterator[None]:
-    """Say at Ctrl+C that nothing is lost."""
+def _checking() -> Iterator[None]:
+    """Say at Ctrl+C that nothing is lost, and keep the exit code 1 for claims that deviate."""
     try:
         yield
+    except PanpanError as error:
+        if error.exit_code != PanpanError.exit_code:
+            raise
+        raise StepFailedError(str(error)) from error
     except KeyboardInterrupt:
         click.echo("\nstopped; the same command goes on", err=True)  # behind the ^C of the terminal
         raise click.exceptions.Exit(128 + signal.SIGINT) from None
@@ -63,13 +73,14 @@ def _told_how_to_go_on() -> Iterator[None]:
 def check_command(folder: Path, form: str, **given: Any) -> int:
     """Run the commands of claims.toml in FOLDER, and compare their numbers with the paper's.
 
-    Exit codes: 0 no claim deviates, 1 a claim deviates, 2 usage or configuration, 5 claims wait for confirmation.
+    Exit codes: 0 no claim deviates, 1 a claim deviates, 2 usage, configuration, or the check could not be made, 5 claims
+    wait for confirmation.
     """
     import anyio
 
     from panpan.repro.checking.check_command import run
 
-    with _told_how_to_go_on():
+    with _checking():
         return anyio.run(run, existing_folder(folder), form, given)
 
 
@@ -185,13 +196,13 @@ def reproduce(given: str, form: str, **options: Any) -> int:
 
     The same command goes on after an interruption, an answer or a change of claims.toml.
 
-    Exit codes: 0 no claim deviates, 1 a claim deviates or a step failed, 2 usage or configuration, 4 the money is used
-    up, 5 the model or the claims wait for you.
+    Exit codes: 0 no claim deviates, 1 a claim deviates, 2 usage, configuration, or a step failed, 4 the money is used up,
+    5 the model, the claims or the choice of a repository wait for you.
     """
     import anyio
 
     from panpan.repro.journey.reproduce_command import reproduce as run
 
     folder = chosen_folder(click.get_current_context(), None).expanduser().resolve()
-    with _told_how_to_go_on():
+    with _checking():
         return anyio.run(run, given, folder, form, options)

@@ -206,3 +206,13 @@ def test_wrong_use_ends_with_two_and_says_what_to_do(panpan: Panpan, given: str)
 
     assert done.code == 2
     assert "give a" in done.stderr or "--repo" in done.stderr
+
+
+def test_failed_step_ends_with_two_since_one_is_a_deviation(panpan: Panpan) -> None:
+    toy_repository("robust-means", panpan.workspace)
+    (panpan.workspace / "file").touch()
+
+    done = panpan.run("reproduce", "robust-means", "--no-model", "--into", "file/results")
+
+    assert done.code == 2
+    assert "file/results cannot be made: Not a directory" in done.stderr

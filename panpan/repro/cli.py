@@ -73,8 +73,8 @@ def _checking() -> Iterator[None]:
 def check_command(folder: Path, form: str, **given: Any) -> int:
     """Run the commands of claims.toml in FOLDER, and compare their numbers with the paper's.
 
-    Exit codes: 0 no claim deviates, 1 a claim deviates, 2 usage, configuration, or the check could not be made, 5 claims
-    wait for confirmation.
+    Exit codes: 0 no claim deviates, 1 a claim deviates, 2 usage, configuration, or the check could not be made, 5
+    claims wait for confirmation.
     """
     import anyio
 
@@ -196,8 +196,8 @@ def reproduce(given: str, form: str, **options: Any) -> int:
 
     The same command goes on after an interruption, an answer or a change of claims.toml.
 
-    Exit codes: 0 no claim deviates, 1 a claim deviates, 2 usage, configuration, or a step failed, 4 the money is used up,
-    5 the model, the claims or the choice of a repository wait for you.
+    Exit codes: 0 no claim deviates, 1 a claim deviates, 2 usage, configuration, or a step failed, 4 the money is used
+    up, 5 the model, the claims or the choice of a repository wait for you.
     """
     import anyio
 

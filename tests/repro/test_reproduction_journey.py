@@ -222,6 +222,14 @@ async def test_folder_within_the_source_is_refused(tmp_path: Path) -> None:
         await run("robust-means", tmp_path, FakeParts(), into=Path("robust-means/out"))
 
 
+async def test_results_lie_beside_the_repository_of_the_user(tmp_path: Path) -> None:
+    source = toy_repository("robust-means", tmp_path)
+
+    end, _ = await run(".", source, FakeParts(Claims(claim=(CLAIM,))))
+
+    assert end.folder.path == tmp_path / "robust-means-reproduction"
+
+
 async def test_paper_without_a_repository_says_what_to_add(tmp_path: Path) -> None:
     (tmp_path / "toys.html").write_text("<p>toys</p>")
 

@@ -243,7 +243,7 @@ def _of(text: str | None, cwd: Path, read: Callable[[str, Path], Given]) -> Give
 
 
 def _place(given: Given, into: Path | None, cwd: Path) -> Path:
-    """Return the folder of the reproduction.
+    """Return the folder of the reproduction: in the working folder, or beside the repository in which that is.
 
     Raises:
         ConfigError: It was given twice.
@@ -252,7 +252,11 @@ def _place(given: Given, into: Path | None, cwd: Path) -> Path:
         if into is not None:
             raise ConfigError(f"{given.text} is a reproduction that has begun, so --into has no meaning; leave it out")
         return canonical_path(given.path)
-    return canonical_path(cwd / (into.expanduser() if into is not None else Path(given.folder_name)))
+    if into is not None:
+        return canonical_path(cwd / into.expanduser())
+    if given.kind == "folder" and given.path is not None and is_below(canonical_path(cwd), given.path):
+        return canonical_path(given.path.parent / given.folder_name)
+    return canonical_path(cwd / given.folder_name)
 
 
 def _make(folder: Path) -> None:

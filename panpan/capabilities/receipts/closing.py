@@ -6,7 +6,6 @@ It is computed from receipts, and costs no tokens. The rule: nothing that is not
 import posixpath
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
 
 from panpan.capabilities.receipts.answer_claims import AnswerClaim, ClaimKind
 from panpan.capabilities.receipts.build_scope import is_compiler
@@ -17,6 +16,7 @@ from panpan.capabilities.receipts.command_scope import (
     selects_tests,
     test_line_of,
 )
+from panpan.capabilities.receipts.descriptions import spoken_age
 from panpan.capabilities.receipts.session_evidence import CommandRun, SessionEvidence, is_test_file
 from panpan.system.text.terminal_text import counted
 from panpan.types.dataclass import dataclass
@@ -321,18 +321,6 @@ def _own_tests(run: CommandRun, own: Collection[str]) -> str:
         return f"{'all' if ours == run.passed else f'{ours:,}'} of them in files of this session"
     count = f"{len(own)} of {len(run.files)} test files" if len(run.files) > 1 else "its test file"
     return f"{count} written in this session"
-
-
-def spoken_age(ended_at: str, now: datetime) -> str:
-    """Return how long ago a command ended, such as "3 s ago"; a clock that went back makes it "just now"."""
-    try:
-        seconds = (now - datetime.fromisoformat(ended_at)).total_seconds()
-    except (ValueError, TypeError):
-        return "at an unknown time"
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size:.0f} {unit} ago"
-    return f"{seconds:.0f} s ago" if seconds >= 1 else "just now"
 
 
 def _bounded(texts: Sequence[str]) -> tuple[str, ...]:

@@ -50,13 +50,16 @@ def _freshness_in_short(freshness: Freshness) -> str:
     return f"stale: {', '.join(changed[:_MAX_CHANGED])}{more} changed"
 
 
-def _age_of(receipt: Receipt, now: datetime) -> str:
-    """Return how long ago a command ended."""
+def spoken_age(ended_at: str, now: datetime) -> str:
+    """Return how long ago a command ended, such as "3 s ago"; a clock that went back makes it "just now"."""
     try:
-        seconds = (now - datetime.fromisoformat(receipt.ended_at)).total_seconds()
-    except (TypeError, ValueError):  # a damaged log, or one of a stranger
-        return ""
-    return f"{spoken_s(max(seconds, 0))} ago"
+        seconds = (now - datetime.fromisoformat(ended_at)).total_seconds()
+    except (ValueError, TypeError):
+        return "at an unknown time"
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit} ago"
+    return f"{seconds:.0f} s ago" if seconds >= 1 else "just now"
 
 
 def _runner_of(one: SessionReceipt) -> str:
@@ -70,7 +73,7 @@ def short_receipt(one: SessionReceipt, freshness: Freshness | None, now: datetim
     """Return a receipt for a list: the command, and below it what came of it."""
     facts = (
         outcome_of(one.receipt),
-        _age_of(one.receipt, now),
+        spoken_age(one.receipt.ended_at, now),
         "" if freshness is None else _freshness_in_short(freshness),
         _runner_of(one),
     )

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from panpan.capabilities.receipts.answer_claims import claims_in
-from panpan.capabilities.receipts.closing import closing, spoken_age
+from panpan.capabilities.receipts.closing import closing
+from panpan.capabilities.receipts.descriptions import spoken_age
 from panpan.capabilities.receipts.session_evidence import SessionEvidence
 from tests.fakes.receipts import NOW, Ran, evidence, ran
 

@@ -61,7 +61,7 @@ def test_short_receipt_tells_outcome_age_and_staleness() -> None:
 
     assert told.splitlines() == [
         "pytest -q | tail",
-        "11 passed, 1 failed (pytest), exit code 0 · 3.0 s ago · stale: a.py, b.py, c.py and 1 more changed",
+        "11 passed, 1 failed (pytest), exit code 0 · 3 s ago · stale: a.py, b.py, c.py and 1 more changed",
     ]
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from types import MappingProxyType
 
-from panpan.capabilities.receipts.session_evidence import CommandRun, SessionEvidence, State, newest_runs
+from panpan.capabilities.receipts.session_evidence import CommandRun, SessionEvidence, State, Surroundings, newest_runs
 from panpan.receipts.receipt import CommandKind, FileDigest, Receipt, TestCounts
 from panpan.shell_analysis.parser import ShellParser
 from panpan.types.dataclass import dataclass
@@ -87,13 +87,10 @@ def evidence(
         CommandRun(
             newest,
             by_id[newest.id].state,
-            top=TOP,
+            Surroundings(TOP, test_files, written, newer),
             changed=by_id[newest.id].changed,
             is_of_turn=by_id[newest.id].is_of_turn,
             earlier=earlier,
-            test_files=test_files,
-            written=written,
-            newer=newer,
         )
         for newest, earlier in newest_runs([one.receipt for one in commands])
     ]

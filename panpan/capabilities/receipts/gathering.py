@@ -14,6 +14,7 @@ from panpan.capabilities.receipts.command_scope import names_test_program, scope
 from panpan.capabilities.receipts.session_evidence import (
     CommandRun,
     SessionEvidence,
+    Surroundings,
     decides_tests,
     is_test_file,
     newest_runs,
@@ -61,22 +62,17 @@ async def gather(
     written = await to_thread.run_sync(_present, receipts.root, receipts.files_written_here())
     removed = await to_thread.run_sync(_removed, receipts.root, receipts.files_removed_here())
     found_tests = await _test_files(receipts.root, [receipt for receipt, _ in chosen]) if "tests" in kinds else None
+    test_files = found_tests.paths if found_tests and found_tests.are_all else None
     not_looked_at = len(chosen) - (_MOST_RUNS if kinds else _MOST_NEWS)
     runs = []
     for number, (receipt, earlier) in enumerate(chosen):  # an older one still counts as a doubt
         found = Freshness("unknown") if number < not_looked_at else await here[receipt.id].freshness()
-        run = CommandRun(
-            receipt,
-            found.state,
-            top=top,
-            changed=found.changed,
-            is_of_turn=here[receipt.id].turn == receipts.turn,
-            earlier=earlier,
-            test_files=found_tests.paths if found_tests and found_tests.are_all else None,
-            written=written,
-            newer=found_tests.newer_than(receipt) if found_tests else (),
+        newer = found_tests.newer_than(receipt) if found_tests else ()
+        is_of_turn = here[receipt.id].turn == receipts.turn
+        around = Surroundings(top, test_files, written, newer)
+        runs.append(
+            CommandRun(receipt, found.state, around, changed=found.changed, is_of_turn=is_of_turn, earlier=earlier)
         )
-        runs.append(run)
     return SessionEvidence(runs, written=written, removed=removed, now=now)
 
 

@@ -21,9 +21,24 @@ from panpan.capabilities.receipts.command_scope import (
 )
 from panpan.receipts.receipt import Receipt
 from panpan.receipts.reports.test_reports import MOST_FILES
+from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
 State: TypeAlias = Literal["fresh", "stale", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The workspace around a run, as it is now. Paths are relative to its top."""
+
+    top: str
+    """Absolute and canonical."""
+    test_files: Collection[str] | None = None
+    """All test files; None if they are not known."""
+    written: Collection[str] = ()
+    """Files that exist and that agents of this session have written."""
+    newer: Collection[str] = ()
+    """Test files that came or changed after the run began, whoever wrote them."""
 
 
 class CommandRun:
@@ -32,37 +47,28 @@ class CommandRun:
     Args:
         receipt: The newest run.
         state: "fresh" if its inputs are as they were.
+        around: The workspace.
         changed: Inputs that have changed since.
-        top: The workspace, absolute and canonical.
         is_of_turn: True if it ended in this turn.
         earlier: Earlier runs of the same command.
-        test_files: Test files of the workspace; None if they are not known.
-        written: Files that exist and that agents of this session have written.
-        newer: Test files of the workspace that came or changed after it began, whoever wrote them.
     """
 
     def __init__(
         self,
         receipt: Receipt,
         state: State,
+        around: Surroundings,
         *,
-        top: str,
         changed: Sequence[str] = (),
         is_of_turn: bool = True,
         earlier: Sequence[Receipt] = (),
-        test_files: Collection[str] | None = None,
-        written: Collection[str] = (),
-        newer: Collection[str] = (),
     ) -> None:
         self.receipt = receipt
         self.state = state
         self.changed = changed
         self.is_of_turn = is_of_turn
-        self._top = top
+        self._around = around
         self._earlier = earlier
-        self._test_files = test_files
-        self._written = written
-        self._newer = newer
 
     @property
     def is_fresh(self) -> bool:
@@ -88,19 +94,21 @@ class CommandRun:
     @cached_property
     def scope(self) -> Scope:
         """Tests that it selected: all also if paths were named that hold every test file of the workspace."""
-        scope = scope_of(self.receipt, self._top)
+        scope = scope_of(self.receipt, self._around.top)
         if scope == "all":
             return "paths" if self.unseen else "all"
-        holds_all = bool(self._test_files) and self.files.issuperset(self._test_files or ())
+        holds_all = bool(self._around.test_files) and self.files.issuperset(self._around.test_files or ())
         return "all" if scope == "paths" and holds_all else scope
 
     @cached_property
     def unseen(self) -> Sequence[str]:
         """Test files that it left out, although its words select all tests."""
-        if scope_of(self.receipt, self._top) != "all":
+        if scope_of(self.receipt, self._around.top) != "all":
             return ()
         seen = self.files | {file.path for file in self.receipt.inputs}
-        new = {path for path in (*self._written, *self._newer) if path not in seen and decides_tests(path)}
+        new = {
+            path for path in (*self._around.written, *self._around.newer) if path not in seen and decides_tests(path)
+        }
         return sorted(new | self._without_result)
 
     @property
@@ -155,7 +163,7 @@ class CommandRun:
 
     @property
     def builds_all(self) -> bool:
-        return builds_all(self.receipt, self._top)
+        return builds_all(self.receipt, self._around.top)
 
 
 class SessionEvidence:

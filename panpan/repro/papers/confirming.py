@@ -109,12 +109,12 @@ async def ask_about_claims(folder: Path, env: Mapping[str, str], questions: Ques
 
 
 def _nothing_to_do(claims: Claims) -> str:
-    cannot = [one for one in claims.claim if obstacle_of(one, is_confirmed=True) is not None]
+    obstacles = {one.id: obstacle_of(one, is_confirmed=True) for one in claims.claim}
+    cannot = [f"{id_}: {obstacle.reason}" for id_, obstacle in obstacles.items() if obstacle is not None]
     if not claims.claim:
         return "claims.toml has no claims; panpan repro extract proposes some from a paper"
     if cannot:
-        first = f"{cannot[0].id}: {obstacle_of(cannot[0], is_confirmed=True).reason}"  # type: ignore[union-attr]
-        return f"nothing to confirm; {counted(len(cannot), 'claim')} cannot run yet, such as {first}"
+        return f"nothing to confirm; {counted(len(cannot), 'claim')} cannot run yet, such as {cannot[0]}"
     return "nothing to confirm: you have confirmed all claims"
 
 

@@ -127,7 +127,7 @@ def _label_columns(body: Sequence[Sequence[GridCell | None]]) -> list[int]:
 
 
 def _head_of(head: Sequence[Sequence[GridCell | None]], column: int) -> str:
-    texts = [row[column].text for row in head if column < len(row) and row[column]]  # type: ignore[union-attr]
+    texts = [cell.text for row in head if column < len(row) and (cell := row[column]) is not None]
     return " ".join(dict.fromkeys(text for text in texts if text))
 
 
